@@ -177,4 +177,18 @@ TEST_CASE("threads that race for shared memory within a phase are found in a ker
   });
 }
 
+TEST_CASE("several elements are used at once where their address allows it") {
+  const Memory memory;
+  run([&](Block& block) {
+    block.each_item(1, [&](std::int64_t) {
+      memory.global.set_several(0, cuda::Several<float, 4>{{1, 2, 3, 4}});
+      CHECK(memory.global.several<4>(0)[3] == 4);
+    });
+  });
+  check_finds("a kernel uses 16 bytes at once, from element 1 on, whose address is not a multiple of that",
+              [&](Block& block) { block.each_item(1, [&](std::int64_t) { memory.global.several<4>(1); }); });
+  check_finds("out of bounds",
+              [&](Block& block) { block.each_item(1, [&](std::int64_t) { memory.global.several<4>(8); }); });
+}
+
 }  // namespace plexaura::testing::cuda_block_test

@@ -14,7 +14,9 @@ struct BiasKernel {
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(images.count(), [&](std::int64_t i) {
-      sums[i] = narrow<T>(widen(images[i]) + widen(bias[i / pixels % bias.count()]));
+      const std::int64_t plane = quotient(i, pixels);
+      const std::int64_t channel = plane - quotient(plane, bias.count()) * bias.count();
+      sums[i] = narrow<T>(widen(images[i]) + widen(bias[channel]));
     });
   }
 };

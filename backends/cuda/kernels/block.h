@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 // The language of the kernels in this folder. A kernel is a struct whose call operator is the work of one
@@ -29,15 +30,21 @@
 //   values[i]            one of them
 //   values.as<Other>(i)  one of them, read as another type
 //   values.shared(i)     one of them, for claim(), arrive() and publish() only
+//   values.several<n>(i), values.set_several(i, Several<T, n>)  n of them from i on, by accesses of up to 16 bytes;
+//                        the address of element i must be a multiple of the access
 // PLEXAURA_SHARED(block, T, name, size): an array that the threads of one block share.
+
+// PLEXAURA_ROLLED stands before a loop whose code is not repeated, because it mostly makes few rounds.
 
 #ifdef __CUDACC__
 #define PLEXAURA_DEVICE __device__
+#define PLEXAURA_ROLLED _Pragma("unroll 1")
 #ifndef PLEXAURA_HD
 #define PLEXAURA_HD __host__ __device__
 #endif
 #else
 #define PLEXAURA_DEVICE
+#define PLEXAURA_ROLLED
 #ifndef PLEXAURA_HD
 #define PLEXAURA_HD
 #endif
@@ -46,6 +53,15 @@
 namespace plexaura::cuda {
 
 constexpr int threads = 256;  // number of threads of a block
+
+// Consecutive elements that a thread reads or writes at once.
+template <class T, int count>
+struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Several {
+  T elements[static_cast<std::size_t>(count)];
+
+  PLEXAURA_HD T& operator[](int i) { return elements[i]; }
+  PLEXAURA_HD const T& operator[](int i) const { return elements[i]; }
+};
 
 }  // namespace plexaura::cuda
 

@@ -10,6 +10,14 @@
 
 namespace plexaura::cuda {
 
+// The type of an access to so many bytes.
+template <std::size_t bytes>
+using AccessOf = std::conditional_t<
+    bytes == 16, uint4,
+    std::conditional_t<bytes == 8, uint2,
+                       std::conditional_t<bytes == 4, std::uint32_t,
+                                          std::conditional_t<bytes == 2, std::uint16_t, std::uint8_t>>>>;
+
 // Elements in the device's memory. The address is null if no one uses them.
 template <class T>
 class Global {
@@ -26,6 +34,23 @@ class Global {
     return reinterpret_cast<std::conditional_t<std::is_const_v<T>, const Other, Other>*>(data_)[i];
   }
   PLEXAURA_DEVICE T& shared(std::int64_t i) const { return data_[i]; }
+
+  template <int count>
+  PLEXAURA_DEVICE auto several(std::int64_t i) const {
+    using Result = Several<std::remove_const_t<T>, count>;
+    Result result;
+    using Access = AccessOf<alignof(Result)>;
+    for (std::size_t k = 0; k < sizeof(Result) / sizeof(Access); ++k)
+      reinterpret_cast<Access*>(&result)[k] = reinterpret_cast<const Access*>(data_ + i)[k];
+    return result;
+  }
+  // A plain assignment may become a store for each word. The stores do not pass through the L1 cache either way.
+  template <int count>
+  PLEXAURA_DEVICE void set_several(std::int64_t i, const Several<T, count>& values) const {
+    using Access = AccessOf<alignof(Several<T, count>)>;
+    for (std::size_t k = 0; k < sizeof(values) / sizeof(Access); ++k)
+      __stcg(reinterpret_cast<Access*>(data_ + i) + k, reinterpret_cast<const Access*>(&values)[k]);
+  }
 
  private:
   T* data_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -105,6 +106,19 @@ class Global {
       return GlobalElement<Other>(reinterpret_cast<Other*>(place()) + i);
   }
 
+  template <int count>
+  auto several(std::int64_t i) const {
+    Several<std::remove_const_t<T>, count> result;
+    require_aligned(i, alignof(decltype(result)));
+    for (int k = 0; k < count; ++k) result[k] = (*this)[i + k];
+    return result;
+  }
+  template <int count>
+  void set_several(std::int64_t i, const Several<T, count>& values) const {
+    require_aligned(i, alignof(Several<T, count>));
+    for (int k = 0; k < count; ++k) (*this)[i + k] = values[k];
+  }
+
   T& shared(std::int64_t i) const {
     if (i < 0 || i >= count_) throw_out_of_bounds(i, count_);
     return place()[i];
@@ -117,6 +131,13 @@ class Global {
       place_ = reinterpret_cast<T*>(place_of(address_, static_cast<std::size_t>(count_) * sizeof(T)));
     }
     return place_;
+  }
+
+  void require_aligned(std::int64_t i, std::size_t access) const {
+    const auto place = reinterpret_cast<std::uintptr_t>(address_) + static_cast<std::size_t>(i) * sizeof(T);
+    if (place % access != 0)
+      throw InternalError("a kernel uses " + std::to_string(access) + " bytes at once, from element " +
+                          std::to_string(i) + " on, whose address is not a multiple of that");
   }
 
   Bytes* address_;

@@ -3,6 +3,7 @@
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/several.h"
 #include "backends/cuda/kernels/strides.h"
 #include "core/ops/concat.h"
 #include "core/ops/shape.h"
@@ -10,7 +11,7 @@
 
 namespace plexaura::cuda {
 
-// Moves one element for each element of a shape. Operand 0 of the strides is the source, and operand 1 the
+// Moves an element for each element of a shape. Operand 0 of the strides is the source, and operand 1 the
 // target.
 template <class T>
 struct MoveKernel {
@@ -19,11 +20,15 @@ struct MoveKernel {
   std::int64_t count;
   std::int64_t first_src;
   std::int64_t first_dst;
+  bool is_wide;
   Strides<2> strides;
 
+  static constexpr int width = elements_at_once<T>;
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(count, [&](std::int64_t i) {
-      dst[first_dst + strides.template place<1>(i)] = src[first_src + strides.template place<0>(i)];
+    each_group<width>(block, count, is_wide, [&]<int size>(std::int64_t i, Width<size>) {
+      dst.set_several(first_dst + strides.template place<1>(i),
+                      strides.template group<0, size>(src, i, first_src));
     });
   }
 };
@@ -47,8 +52,11 @@ struct Ends {
 void move(const Call& call, const View& src, std::int64_t count, const Strides<2>& strides, Ends first = {}) {
   const View& dst = call.outputs[0];
   dispatch_size(dst.dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, blocks_for(count),
-            MoveKernel<T>{src.in<T>(), dst.out<T>(), count, first.src, first.dst, strides});
+    using Kernel = MoveKernel<T>;
+    const bool is_wide = are_aligned(src, dst) && first.src % Kernel::width == 0 &&
+                         first.dst % Kernel::width == 0 && strides.has_groups_of(Kernel::width);
+    enqueue(call, blocks_for_groups(count, Kernel::width, is_wide),
+            Kernel{src.in<T>(), dst.out<T>(), count, first.src, first.dst, is_wide, strides});
   });
 }
 

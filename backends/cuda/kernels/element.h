@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #ifdef __CUDACC__
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #endif
 
@@ -59,6 +60,17 @@ PLEXAURA_DEVICE inline float16 narrow_half(float x) {
 #endif
 }
 
+// Every NaN becomes the same one on a GPU.
+PLEXAURA_DEVICE inline bfloat16 narrow_short_fraction(float x) {
+#ifdef __CUDACC__
+  bfloat16 half;
+  half.bits = __bfloat16_as_ushort(__float2bfloat16_rn(x));
+  return half;
+#else
+  return bfloat16(x);
+#endif
+}
+
 // Converts an element to the type in which it is computed.
 template <class T>
 PLEXAURA_DEVICE inline Compute<T> widen(T x) {
@@ -75,12 +87,7 @@ PLEXAURA_DEVICE inline Compute<T> widen(T x) {
 template <class T, class Wide>
 PLEXAURA_DEVICE inline T narrow(Wide wide) {
   if constexpr (std::is_same_v<T, bfloat16>) {
-    const auto bits = same_bits<std::uint32_t>(static_cast<float>(wide));
-    bfloat16 half;
-    half.bits = static_cast<std::uint16_t>((bits & 0x7fffffffU) > 0x7f800000U
-                                               ? (bits >> 16) | 0x40U
-                                               : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-    return half;
+    return narrow_short_fraction(static_cast<float>(wide));
   } else if constexpr (std::is_same_v<T, float16>) {
     return narrow_half(static_cast<float>(wide));
   } else {

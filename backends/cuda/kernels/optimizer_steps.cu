@@ -1,10 +1,13 @@
-// The steps of the optimizers over slices of the arenas. One thread computes one element. The kernels read
+// The steps of the optimizers over slices of the arenas. One thread computes several consecutive elements. The kernels read
 // learning rate, step and loss scale from the device's memory, so that a recorded step uses their current
 // values.
+
+#include <algorithm>
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/several.h"
 #include "core/ops/optimizer_steps.h"
 
 namespace plexaura::cuda {
@@ -19,10 +22,17 @@ struct StepNumber {
   PLEXAURA_DEVICE bool is_zero() const { return *this && value() == 0; }
 };
 
-// Writes an element. Does nothing if the array is null.
-template <class T>
-PLEXAURA_DEVICE void write_if(const Global<T>& to, std::int64_t i, T value) {
-  if (to) to[i] = value;
+// Writes elements. Does nothing if the array is null.
+template <class T, int count>
+PLEXAURA_DEVICE void write_if(const Global<T>& to, std::int64_t i, const Several<T, count>& values) {
+  if (to) to.set_several(i, values);
+}
+
+// Reads elements. Returns zeros if the array is null.
+template <int count, class T>
+PLEXAURA_DEVICE Several<T, count> read_if(const Global<const T>& from, std::int64_t i) {
+  if (from) return from.template several<count>(i);
+  return {};
 }
 
 // The next values in 16 bits. The address is null if no one reads them.
@@ -30,10 +40,19 @@ struct ShadowValues {
   Global<bfloat16> short_fraction;
   Global<float16> short_range;
 
-  template <class T>
-  PLEXAURA_DEVICE void write(std::int64_t i, T value) const {
-    if (short_fraction) short_fraction[i] = narrow<bfloat16>(widen(value));
-    if (short_range) short_range[i] = narrow<float16>(widen(value));
+  template <class T, int count>
+  PLEXAURA_DEVICE void write(std::int64_t i, const Several<T, count>& values) const {
+    write_as(short_fraction, i, values);
+    write_as(short_range, i, values);
+  }
+
+  template <class Half, class T, int count>
+  PLEXAURA_DEVICE static void write_as(const Global<Half>& to, std::int64_t i,
+                                       const Several<T, count>& values) {
+    if (!to) return;
+    Several<Half, count> halves;
+    for (int k = 0; k < count; ++k) halves[k] = narrow<Half>(widen(values[k]));
+    to.set_several(i, halves);
   }
 };
 
@@ -44,6 +63,7 @@ struct Segment {
   std::int64_t count;
   double decay;
   double rate;
+  bool is_wide = false;  // several elements at once are aligned in all slices
 };
 
 template <class T>
@@ -66,23 +86,25 @@ struct SgdKernel {
     const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
     const C kept = static_cast<C>(momentum);
     const bool stays = loss_scale.is_zero();
-    block.each_item(segment.count, [&](std::int64_t item) {
-      const std::int64_t i = segment.begin + item;
-      if (stays) {
-        const T same = value[i];
-        if (state) write_if(next_state, i, state[i]);
-        write_if(next_value, i, same);
-        shadow.write(i, same);
-        return;
-      }
-      const C old = widen(value[i]);
-      const C slope = factor * widen(grad[i]) + static_cast<C>(segment.decay) * old;
-      const C moving = state ? kept * widen(state[i]) + slope : slope;
-      if (state && next_state) next_state[i] = narrow<T>(moving);
-      const T next = narrow<T>(old - rate * (nesterov ? slope + kept * moving : moving));
-      if (next_value) next_value[i] = next;
-      shadow.write(i, next);
-    });
+    each_group<elements_at_once<T>>(
+        block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
+          const std::int64_t i = segment.begin + item;
+          const auto before = value.template several<count>(i);
+          const auto slopes = grad.template several<count>(i);
+          const auto moment = read_if<count>(state, i);
+          Several<T, count> next = before;
+          Several<T, count> next_moment = moment;
+          for (int k = 0; k < count && !stays; ++k) {
+            const C old = widen(before[k]);
+            const C slope = factor * widen(slopes[k]) + static_cast<C>(segment.decay) * old;
+            const C moving = state ? kept * widen(moment[k]) + slope : slope;
+            next_moment[k] = narrow<T>(moving);
+            next[k] = narrow<T>(old - rate * (nesterov ? slope + kept * moving : moving));
+          }
+          write_if(next_state, i, next_moment);
+          write_if(next_value, i, next);
+          shadow.write(i, next);
+        });
   }
 };
 
@@ -114,28 +136,30 @@ struct AdamKernel {
     const C kept = decoupled ? static_cast<C>(1 - rate * segment.decay) : C(1);
     const C added = decoupled ? C(0) : static_cast<C>(segment.decay);
     const bool stays = loss_scale.is_zero();
-    block.each_item(segment.count, [&](std::int64_t item) {
-      const std::int64_t i = segment.begin + item;
-      if (stays) {
-        const T same = value[i];
-        const T same_mean = mean[i];
-        const T same_square = square[i];
-        write_if(next_value, i, same);
-        write_if(next_mean, i, same_mean);
-        write_if(next_square, i, same_square);
-        shadow.write(i, same);
-        return;
-      }
-      const C old = widen(value[i]);
-      const C slope = factor * widen(grad[i]) + added * old;
-      const C m = static_cast<C>(beta1) * widen(mean[i]) + static_cast<C>(1 - beta1) * slope;
-      const C v = static_cast<C>(beta2) * widen(square[i]) + static_cast<C>(1 - beta2) * slope * slope;
-      if (next_mean) next_mean[i] = narrow<T>(m);
-      if (next_square) next_square[i] = narrow<T>(v);
-      const T next = narrow<T>(kept * old - size * m / (Math::sqrt(v) * spread + static_cast<C>(epsilon)));
-      if (next_value) next_value[i] = next;
-      shadow.write(i, next);
-    });
+    each_group<elements_at_once<T>>(
+        block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
+          const std::int64_t i = segment.begin + item;
+          const auto before = value.template several<count>(i);
+          const auto slopes = grad.template several<count>(i);
+          Several<T, count> next = before;
+          Several<T, count> m = mean.template several<count>(i);
+          Several<T, count> v = square.template several<count>(i);
+          for (int k = 0; k < count && !stays; ++k) {
+            const C old = widen(before[k]);
+            const C slope = factor * widen(slopes[k]) + added * old;
+            const C mean_of = static_cast<C>(beta1) * widen(m[k]) + static_cast<C>(1 - beta1) * slope;
+            const C square_of =
+                static_cast<C>(beta2) * widen(v[k]) + static_cast<C>(1 - beta2) * slope * slope;
+            m[k] = narrow<T>(mean_of);
+            v[k] = narrow<T>(square_of);
+            next[k] = narrow<T>(kept * old -
+                                size * mean_of / (Math::sqrt(square_of) * spread + static_cast<C>(epsilon)));
+          }
+          write_if(next_mean, i, m);
+          write_if(next_square, i, v);
+          write_if(next_value, i, next);
+          shadow.write(i, next);
+        });
   }
 };
 
@@ -167,35 +191,35 @@ struct RmsKernel {
     const C kept = static_cast<C>(kept_square);
     const C added = static_cast<C>(added_square);
     const bool stays = loss_scale.is_zero();
-    block.each_item(segment.count, [&](std::int64_t item) {
-      const std::int64_t i = segment.begin + item;
-      const T before = value[i];
-      const T square_before = square[i];
-      const T mean_before = mean ? mean[i] : narrow<T>(C(0));
-      const T momentum_before = momentum ? momentum[i] : narrow<T>(C(0));
-      if (stays) {
-        write_if(next_value, i, before);
-        write_if(next_square, i, square_before);
-        write_if(next_mean, i, mean_before);
-        write_if(next_momentum, i, momentum_before);
-        shadow.write(i, before);
-        return;
-      }
-      const C old = widen(before);
-      const C slope = factor * widen(grad[i]) + static_cast<C>(segment.decay) * old;
-      const C v = kept * widen(square_before) + added * slope * slope;
-      const C m = mean ? kept * widen(mean_before) + added * slope : C(0);
-      const C spread = v - m * m;
-      const C root = Math::sqrt(static_cast<C>(initial) + (spread < C(0) ? C(0) : spread));
-      const C moving =
-          static_cast<C>(kept_momentum) * widen(momentum_before) + slope / (root + static_cast<C>(epsilon));
-      write_if(next_square, i, narrow<T>(v));
-      write_if(next_mean, i, narrow<T>(m));
-      write_if(next_momentum, i, narrow<T>(moving));
-      const T next = narrow<T>(old - rate * moving);
-      write_if(next_value, i, next);
-      shadow.write(i, next);
-    });
+    each_group<elements_at_once<T>>(
+        block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
+          const std::int64_t i = segment.begin + item;
+          const auto before = value.template several<count>(i);
+          const auto slopes = grad.template several<count>(i);
+          Several<T, count> next = before;
+          Several<T, count> squares = square.template several<count>(i);
+          Several<T, count> means = read_if<count>(mean, i);
+          Several<T, count> moments = read_if<count>(momentum, i);
+          for (int k = 0; k < count && !stays; ++k) {
+            const C old = widen(before[k]);
+            const C slope = factor * widen(slopes[k]) + static_cast<C>(segment.decay) * old;
+            const C v = kept * widen(squares[k]) + added * slope * slope;
+            const C m = mean ? kept * widen(means[k]) + added * slope : C(0);
+            const C spread = v - m * m;
+            const C root = Math::sqrt(static_cast<C>(initial) + (spread < C(0) ? C(0) : spread));
+            const C moving =
+                static_cast<C>(kept_momentum) * widen(moments[k]) + slope / (root + static_cast<C>(epsilon));
+            squares[k] = narrow<T>(v);
+            means[k] = narrow<T>(m);
+            moments[k] = narrow<T>(moving);
+            next[k] = narrow<T>(old - rate * moving);
+          }
+          write_if(next_square, i, squares);
+          write_if(next_mean, i, means);
+          write_if(next_momentum, i, moments);
+          write_if(next_value, i, next);
+          shadow.write(i, next);
+        });
   }
 };
 
@@ -219,12 +243,21 @@ ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
   return {{}, view.out<float16>()};
 }
 
-// Calls body(segment) for each segment of the slice.
-template <class Body>
-void for_each_segment(const std::vector<StepSegment>& segments, std::int64_t count, const Body& body) {
-  if (segments.empty()) body(Segment{0, count, 0, 1});
+// Enqueues kernel_of(segment) for each segment of the slices, the first `slices` inputs and all outputs.
+template <class T, class KernelOf>
+void enqueue_segments(const Call& call, const std::vector<StepSegment>& segments, std::size_t slices,
+                      const KernelOf& kernel_of) {
+  constexpr int width = elements_at_once<T>;
+  const auto is_aligned = [](const View& view) { return are_aligned(view); };
+  const bool are_all_aligned = std::ranges::all_of(call.inputs.first(slices), is_aligned) &&
+                               std::ranges::all_of(call.outputs, is_aligned);
+  const auto add = [&](Segment segment) {
+    segment.is_wide = are_all_aligned && segment.begin % width == 0;
+    enqueue(call, blocks_for_groups(segment.count, width, segment.is_wide), kernel_of(segment));
+  };
+  if (segments.empty()) add({0, call.inputs[0].elements(), 0, 1});
   for (const StepSegment& segment : segments)
-    body(Segment{segment.offset, segment.count, segment.decay, segment.rate});
+    add({segment.offset, segment.count, segment.decay, segment.rate});
 }
 
 }  // namespace
@@ -236,13 +269,18 @@ void cuda_sgd_step(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const Global<const T> no_state(nullptr, 0);
     const Global<T> no_next_state(nullptr, 0);
-    for_each_segment(options.segments, call.inputs[0].elements(), [&](const Segment& segment) {
-      enqueue(call, blocks_for(segment.count),
-              SgdKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(),
-                           has_momentum ? call.inputs[2].in<T>() : no_state, call.outputs[0].out<T>(),
-                           has_momentum ? call.outputs[1].out<T>() : no_next_state,
-                           shadow_values(call, slices - 1), step_number(call, slices),
-                           step_number(call, slices + 1), segment, options.momentum, options.nesterov});
+    enqueue_segments<T>(call, options.segments, slices, [&](const Segment& segment) {
+      return SgdKernel<T>{call.inputs[0].in<T>(),
+                          call.inputs[1].in<T>(),
+                          has_momentum ? call.inputs[2].in<T>() : no_state,
+                          call.outputs[0].out<T>(),
+                          has_momentum ? call.outputs[1].out<T>() : no_next_state,
+                          shadow_values(call, slices - 1),
+                          step_number(call, slices),
+                          step_number(call, slices + 1),
+                          segment,
+                          options.momentum,
+                          options.nesterov};
     });
   });
 }
@@ -250,13 +288,23 @@ void cuda_sgd_step(const Call& call) {
 void cuda_adam_step(const Call& call) {
   const AdamOptions& options = op_cast<AdamStep>(call.op).options();
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    for_each_segment(options.segments, call.inputs[0].elements(), [&](const Segment& segment) {
-      enqueue(call, blocks_for(segment.count),
-              AdamKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
-                            call.inputs[3].in<T>(), call.outputs[0].out<T>(), call.outputs[1].out<T>(),
-                            call.outputs[2].out<T>(), shadow_values(call, 3), step_number(call, 4),
-                            step_number(call, 5), step_number(call, 6), segment, options.beta1, options.beta2,
-                            options.epsilon, options.decoupled});
+    enqueue_segments<T>(call, options.segments, 4, [&](const Segment& segment) {
+      return AdamKernel<T>{call.inputs[0].in<T>(),
+                           call.inputs[1].in<T>(),
+                           call.inputs[2].in<T>(),
+                           call.inputs[3].in<T>(),
+                           call.outputs[0].out<T>(),
+                           call.outputs[1].out<T>(),
+                           call.outputs[2].out<T>(),
+                           shadow_values(call, 3),
+                           step_number(call, 4),
+                           step_number(call, 5),
+                           step_number(call, 6),
+                           segment,
+                           options.beta1,
+                           options.beta2,
+                           options.epsilon,
+                           options.decoupled};
     });
   });
 }
@@ -269,16 +317,25 @@ void cuda_rms_step(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const Global<const T> no_state(nullptr, 0);
     const Global<T> no_next_state(nullptr, 0);
-    for_each_segment(options.segments, call.inputs[0].elements(), [&](const Segment& segment) {
-      enqueue(call, blocks_for(segment.count),
-              RmsKernel<T>{
-                  call.inputs[0].in<T>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
-                  options.centered ? call.inputs[3].in<T>() : no_state,
-                  has_momentum ? call.inputs[slices - 1].in<T>() : no_state, call.outputs[0].out<T>(),
-                  call.outputs[1].out<T>(), options.centered ? call.outputs[2].out<T>() : no_next_state,
-                  has_momentum ? call.outputs[slices - 2].out<T>() : no_next_state,
-                  shadow_values(call, slices - 1), step_number(call, slices), step_number(call, slices + 1),
-                  segment, options.kept, options.added, options.initial, options.epsilon, options.momentum});
+    enqueue_segments<T>(call, options.segments, slices, [&](const Segment& segment) {
+      return RmsKernel<T>{call.inputs[0].in<T>(),
+                          call.inputs[1].in<T>(),
+                          call.inputs[2].in<T>(),
+                          options.centered ? call.inputs[3].in<T>() : no_state,
+                          has_momentum ? call.inputs[slices - 1].in<T>() : no_state,
+                          call.outputs[0].out<T>(),
+                          call.outputs[1].out<T>(),
+                          options.centered ? call.outputs[2].out<T>() : no_next_state,
+                          has_momentum ? call.outputs[slices - 2].out<T>() : no_next_state,
+                          shadow_values(call, slices - 1),
+                          step_number(call, slices),
+                          step_number(call, slices + 1),
+                          segment,
+                          options.kept,
+                          options.added,
+                          options.initial,
+                          options.epsilon,
+                          options.momentum};
     });
   });
 }

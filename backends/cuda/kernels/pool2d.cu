@@ -4,6 +4,7 @@
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/strides.h"
 #include "core/ops/pool2d.h"
 
 namespace plexaura::cuda {
@@ -32,18 +33,22 @@ struct PoolAxis {
   // Returns the windows that contain a position.
   PLEXAURA_DEVICE Span viewers(std::int64_t position) const {
     const std::int64_t moved = position + padding;
-    const std::int64_t behind = moved / stride + 1;
-    return {moved < kernel ? 0 : (moved - kernel) / stride + 1, behind < output ? behind : output};
+    const std::int64_t behind = quotient(moved, stride) + 1;
+    return {moved < kernel ? 0 : quotient(moved - kernel, stride) + 1, behind < output ? behind : output};
   }
 };
 
 // The indices of an element in a value [planes, rows, columns, channels].
 struct Pixel {
-  PLEXAURA_DEVICE Pixel(std::int64_t element, std::int64_t rows, std::int64_t columns, std::int64_t channels)
-      : plane(element / (rows * columns * channels)),
-        row(element / (columns * channels) % rows),
-        column(element / channels % columns),
-        channel(element % channels) {}
+  PLEXAURA_DEVICE Pixel(std::int64_t element, std::int64_t rows, std::int64_t columns,
+                        std::int64_t channels) {
+    const std::int64_t place = quotient(element, channels);
+    const std::int64_t line = quotient(place, columns);
+    channel = element - place * channels;
+    column = place - line * columns;
+    plane = quotient(line, rows);
+    row = line - plane * rows;
+  }
   std::int64_t plane;
   std::int64_t row;
   std::int64_t column;
@@ -131,8 +136,10 @@ struct MaxPoolGatherKernel {
   PLEXAURA_DEVICE void operator()(Block& block) const {
     block.each_item(dst.count(), [&](std::int64_t element) {
       const Pixel at = of.of_y(element);
-      const std::int64_t row = of.h.start(at.row) + index[element] / of.w.kernel;
-      const std::int64_t column = of.w.start(at.column) + index[element] % of.w.kernel;
+      const std::int64_t number = index[element];
+      const std::int64_t in_row = quotient(number, of.w.kernel);
+      const std::int64_t row = of.h.start(at.row) + in_row;
+      const std::int64_t column = of.w.start(at.column) + number - in_row * of.w.kernel;
       dst[element] = src[of.x(at, row, column)];
     });
   }

@@ -3,6 +3,7 @@
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/several.h"
 #include "backends/cuda/kernels/strides.h"
 #include "core/ops/dropout.h"
 #include "core/ops/normalise_image.h"
@@ -15,12 +16,19 @@ struct WhereKernel {
   Global<const T> a;
   Global<const T> b;
   Global<T> dst;
+  bool is_wide;
   Strides<3> strides;
 
+  static constexpr int width = elements_at_once<T>;
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(dst.count(), [&](std::int64_t i) {
-      dst[i] = condition[strides.template place<0>(i)] ? a[strides.template place<1>(i)]
-                                                       : b[strides.template place<2>(i)];
+    each_group<width>(block, dst.count(), is_wide, [&]<int count>(std::int64_t first, Width<count>) {
+      const Several<bool, count> chosen = strides.template group<0, count>(condition, first);
+      const Several<T, count> x = strides.template group<1, count>(a, first);
+      const Several<T, count> y = strides.template group<2, count>(b, first);
+      Several<T, count> z;
+      for (int k = 0; k < count; ++k) z[k] = chosen[k] ? x[k] : y[k];
+      dst.set_several(first, z);
     });
   }
 };
@@ -29,9 +37,17 @@ template <class From, class To>
 struct CastKernel {
   Global<const From> src;
   Global<To> dst;
+  bool is_wide;
+
+  static constexpr int width = elements_at_once<From, To>;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(dst.count(), [&](std::int64_t i) { dst[i] = convert<To>(src[i]); });
+    each_group<width>(block, dst.count(), is_wide, [&]<int count>(std::int64_t first, Width<count>) {
+      const auto x = src.template several<count>(first);
+      Several<To, count> y;
+      for (int k = 0; k < count; ++k) y[k] = convert<To>(x[k]);
+      dst.set_several(first, y);
+    });
   }
 };
 
@@ -41,10 +57,18 @@ struct DropoutGradKernel {
   Global<const bool> mask;
   Global<T> diff_src;
   Compute<T> scale;
+  bool is_wide;
+
+  static constexpr int width = elements_at_once<T>;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(diff_src.count(), [&](std::int64_t i) {
-      diff_src[i] = narrow<T>(mask[i] ? widen(diff_dst[i]) * scale : Compute<T>(0));
+    each_group<width>(block, diff_src.count(), is_wide, [&]<int count>(std::int64_t first, Width<count>) {
+      const auto grad = diff_dst.template several<count>(first);
+      const auto passes = mask.template several<count>(first);
+      Several<T, count> result;
+      for (int k = 0; k < count; ++k)
+        result[k] = narrow<T>(passes[k] ? widen(grad[k]) * scale : Compute<T>(0));
+      diff_src.set_several(first, result);
     });
   }
 };
@@ -82,9 +106,12 @@ void cuda_where(const Call& call) {
   const auto strides = broadcast_strides(result.shape(), call.inputs[0].shape(), call.inputs[1].shape(),
                                          call.inputs[2].shape());
   dispatch_size(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, blocks_for(result.elements()),
-            WhereKernel<T>{call.inputs[0].in<bool>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(),
-                           result.out<T>(), strides});
+    using Kernel = WhereKernel<T>;
+    const bool is_wide = are_aligned(call.inputs[0], call.inputs[1], call.inputs[2], result) &&
+                         strides.has_groups_of(Kernel::width);
+    enqueue(call, blocks_for_groups(result.elements(), Kernel::width, is_wide),
+            Kernel{call.inputs[0].in<bool>(), call.inputs[1].in<T>(), call.inputs[2].in<T>(), result.out<T>(),
+                   is_wide, strides});
   });
 }
 
@@ -92,8 +119,10 @@ void cuda_cast(const Call& call) {
   const View& result = call.outputs[0];
   dispatch(call.inputs[0].dtype(), [&]<class From>(std::type_identity<From>) {
     dispatch(result.dtype(), [&]<class To>(std::type_identity<To>) {
-      enqueue(call, blocks_for(result.elements()),
-              CastKernel<From, To>{call.inputs[0].in<From>(), result.out<To>()});
+      using Kernel = CastKernel<From, To>;
+      const bool is_wide = are_aligned(call.inputs[0], result);
+      enqueue(call, blocks_for_groups(result.elements(), Kernel::width, is_wide),
+              Kernel{call.inputs[0].in<From>(), result.out<To>(), is_wide});
     });
   });
 }
@@ -102,9 +131,11 @@ void cuda_dropout_grad(const Call& call) {
   const View& result = call.outputs[0];
   const double scale = 1 / (1 - op_cast<DropoutGrad>(call.op).options().p);
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, blocks_for(result.elements()),
-            DropoutGradKernel<T>{call.inputs[0].in<T>(), call.inputs[1].in<bool>(), result.out<T>(),
-                                 static_cast<Compute<T>>(scale)});
+    using Kernel = DropoutGradKernel<T>;
+    const bool is_wide = are_aligned(call.inputs[0], call.inputs[1], result);
+    enqueue(call, blocks_for_groups(result.elements(), Kernel::width, is_wide),
+            Kernel{call.inputs[0].in<T>(), call.inputs[1].in<bool>(), result.out<T>(),
+                   static_cast<Compute<T>>(scale), is_wide});
   });
 }
 

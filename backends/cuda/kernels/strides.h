@@ -41,9 +41,36 @@ struct Strides {
     ++rank;
   }
 
+  // True if each operand has `count` consecutive elements, or one that stands for all, for each group of
+  // `count` elements whose first index is a multiple of it, and if these begin at a multiple of it, too.
+  bool has_groups_of(std::int64_t count) const {
+    if (rank > 1 && extents[rank - 1] % count != 0) return false;
+    for (int operand = 0; rank > 0 && operand < operands; ++operand) {
+      if (strides[rank - 1][operand] > 1 || strides[rank - 1][operand] < 0) return false;
+      for (int axis = 0; axis < rank - 1; ++axis)
+        if (!repeats(operand) && strides[axis][operand] % count != 0) return false;
+    }
+    return true;
+  }
+
+  // Returns the operand's elements for a group, which lie in `values` from `begin` on. The group has one element or fulfils has_groups_of().
+  template <int operand, int count, class T>
+  PLEXAURA_DEVICE Several<T, count> group(const Global<const T>& values, std::int64_t first,
+                                          std::int64_t begin = 0) const {
+    const std::int64_t from = begin + place<operand>(first);
+    if constexpr (count > 1) {
+      if (!repeats(operand)) return values.template several<count>(from);
+    }
+    Several<T, count> same;
+    const T value = values[from];
+    for (int k = 0; k < count; ++k) same[k] = value;
+    return same;
+  }
+
   template <int operand = 0>
   PLEXAURA_DEVICE std::int64_t place(std::int64_t element) const {
     std::int64_t place = 0;
+    PLEXAURA_ROLLED
     for (int axis = rank; axis-- > 1;) {
       const std::int64_t rest = quotient(element, extents[axis]);
       place += (element - rest * extents[axis]) * strides[axis][operand];
@@ -53,6 +80,9 @@ struct Strides {
   }
 
  private:
+  // True if neighbours along the last axis share an element of the operand.
+  PLEXAURA_HD bool repeats(int operand) const { return rank > 0 && strides[rank - 1][operand] == 0; }
+
   bool merges(std::int64_t extent, const std::array<std::int64_t, operands>& of_operands) const {
     for (int i = 0; i < operands; ++i)
       if (strides[rank - 1][i] != extent * of_operands[static_cast<std::size_t>(i)]) return false;
