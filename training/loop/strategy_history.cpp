@@ -54,17 +54,14 @@ void give_strategy_state(Run& run) {
   const bool have_own = before == size || (trains_own && before < size);
   if (have_own && trains_own)
     together(run.ranks(), "the weights of each rank", [&] { take_own_store(saved, rank, run.store); });
-  if (KeptState* const state = run.strategy().parts.state; state != nullptr && !saved.empty())
-    state->take_state(strategy_state_of(saved, rank, have_own));
+  restore_strategy_state(saved, rank, have_own, run.strategy().parts.state);
   run.history.has_begun = true;
 }
 
 SavedStrategy gather_state_of_strategy(Run& run) {
   const StrategyInUse& strategy = run.strategy();
   if (strategy.strategy == nullptr) return {};
-  const auto mine = together(run.ranks(), "the state of the strategy",
-                             [&] { return state_of_strategy(strategy.parts.state); });
-  return gather_strategy_state(run.ranks(), mine, keeps_own(strategy) ? &run.store : nullptr);
+  return gather_strategy_state(run.ranks(), strategy.parts.state, keeps_own(strategy) ? &run.store : nullptr);
 }
 
 // Keeps the state of the former strategy. A strategy that has not begun has no state to keep.

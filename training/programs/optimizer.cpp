@@ -232,7 +232,7 @@ void Optimizer::save(const std::filesystem::path& directory, int keep) const {
   if (const auto& step = shapes_.front().step) step->await_weights();
   if (has_ranks()) {
     state.strategy_ranks = ranks().size();
-    state.strategy = gather_state(ranks(), strategy_.parts);
+    state.strategy = gather_strategy_state(ranks(), strategy_.parts.state);
   }
   on_rank_0(ranks(), "saving a checkpoint", [&] { save_checkpoint(directory, store_, state, keep); });
 }
@@ -251,7 +251,11 @@ bool Optimizer::resume(const std::filesystem::path& directory) {
     return loaded;
   });
   check_same_checkpoint(ranks(), state ? fmt::format("step {}", state->step) : "no checkpoint", directory);
-  if (state) restore_state(*state, ranks(), strategy_.parts);
+  together(ranks(), "the state of the strategy", [&] {
+    if (state)
+      restore_strategy_state(state->strategy, ranks().rank(), state->strategy_ranks == ranks().size(),
+                             strategy_.parts.state);
+  });
   return state.has_value();
 }
 

@@ -92,18 +92,6 @@ void check_same_checkpoint(Collective& ranks, const std::string& mine,
   });
 }
 
-SavedStrategy gather_state(Collective& ranks, const StrategyParts& strategy) {
-  const auto mine =
-      together(ranks, "the state of the strategy", [&] { return state_of_strategy(strategy.state); });
-  return gather_strategy_state(ranks, mine);
-}
-
-void restore_state(const RunState& saved, const Collective& ranks, const StrategyParts& strategy) {
-  if (strategy.state == nullptr || saved.strategy.empty()) return;
-  strategy.state->take_state(
-      strategy_state_of(saved.strategy, ranks.rank(), saved.strategy_ranks == ranks.size()));
-}
-
 std::vector<Bucket> buckets_of(const Placement& placement, const std::set<std::string>& parameters) {
   std::vector<Bucket> buckets;
   for (const Placement::Entry& entry : placement.entries) {

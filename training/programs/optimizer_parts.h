@@ -9,7 +9,6 @@
 
 #include "core/params/parameter_store.h"
 #include "core/vm/feed.h"
-#include "training/checkpoints/checkpoint.h"
 
 // Functions that an Optimizer needs to train a part of the parameters of a store, beside others.
 namespace plexaura {
@@ -48,12 +47,6 @@ InUse use_of(const ParameterStore& store, const char* function);
 // this rank.
 void check_same_checkpoint(Collective& ranks, const std::string& mine,
                            const std::filesystem::path& directory);
-
-// Collective. Returns the state of the strategy for a checkpoint: that of all ranks on rank 0, and nothing on other ranks.
-SavedStrategy gather_state(Collective& ranks, const StrategyParts& strategy);
-
-// Gives the strategy its state in the checkpoint. If the number of ranks has changed, the state of single ranks is dropped.
-void restore_state(const RunState& saved, const Collective& ranks, const StrategyParts& strategy);
 
 // Returns the slices of the gradient arena that hold these trainable parameters, and the slice of buffers and tail.
 std::vector<Bucket> buckets_of(const Placement& placement, const std::set<std::string>& parameters);

@@ -194,4 +194,12 @@ std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int ran
   return state;
 }
 
+SavedStrategy gather_strategy_state(Collective& ranks, const KeptState* kept, const ParameterStore* own) {
+  return gather_strategy_state(ranks, together(ranks, what, [&] { return state_of_strategy(kept); }), own);
+}
+
+void restore_strategy_state(const SavedStrategy& saved, int rank, bool of_ranks, KeptState* kept) {
+  if (kept != nullptr && !saved.empty()) kept->take_state(strategy_state_of(saved, rank, of_ranks));
+}
+
 }  // namespace plexaura

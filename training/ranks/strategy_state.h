@@ -27,6 +27,10 @@ std::vector<StrategyState> state_of_strategy(const KeptState* kept);
 SavedStrategy gather_strategy_state(Collective& ranks, const std::vector<StrategyState>& mine,
                                     const ParameterStore* own = nullptr);
 
+// Collective. Does the same with the state that `kept` returns; null: no state. Throws on all ranks if one fails.
+SavedStrategy gather_strategy_state(Collective& ranks, const KeptState* kept,
+                                    const ParameterStore* own = nullptr);
+
 // True if this rank needs the checkpoint's tensor with this name; false for tensors of other ranks.
 bool is_state_of(int rank, std::string_view name);
 
@@ -37,5 +41,9 @@ void take_own_store(const SavedStrategy& saved, int rank, ParameterStore& store)
 // Returns the state that the strategy of one rank gets back. With `of_ranks`, includes the tensors that
 // belong to that rank alone (StrategyState::of_rank).
 std::vector<StrategyState> strategy_state_of(const SavedStrategy& saved, int rank, bool of_ranks);
+
+// Restores the strategy of one rank from a checkpoint: `kept` takes strategy_state_of(). Does nothing if the checkpoint has
+// no state of a strategy, or if `kept` is null.
+void restore_strategy_state(const SavedStrategy& saved, int rank, bool of_ranks, KeptState* kept);
 
 }  // namespace plexaura
