@@ -21,15 +21,15 @@ namespace {
 
 constexpr std::string_view strategy_prefix = "strategy.";
 constexpr const char* strategy_ranks_name = "run.strategy_ranks";
-// Keys in the metadata of a state: the checksum of its weights, whether samples are shuffled, the kernels and
-// their times, the compression, and the size of a bucket.
+// These are keys in the metadata of a state: the checksum of its weights, whether samples are shuffled, the
+// kernels and their times, the compression, and the size of a bucket.
 const std::string weights_key = "weights";
 const std::string shuffle_key = "shuffle";
 const std::string kernels_key = "kernels";
 const std::string kernel_times_key = "kernel_times";
 const std::string compression_key = "compression";
 const std::string bucket_bytes_key = "bucket_bytes";
-// From this number on, a double cannot represent every whole number.
+// Above this number, a double cannot represent every whole number.
 constexpr std::int64_t largest_count = std::int64_t{1} << 53;
 
 constexpr const char* plateau_name = "run.plateau";
@@ -37,7 +37,7 @@ constexpr const char* streamed_name = "run.streamed";
 const std::string plateau_key = "plateau";
 const std::string goal_key = "goal";
 
-// The names of two tensors of a part: its number of updates, and the state of its plateau.
+// Return the names of two tensors of a TrainedPart: its number of updates, and the state of its plateau.
 std::string updates_name(std::size_t part) { return fmt::format("run.updates.{}", part); }
 
 std::string plateau_name_of(std::size_t part) { return fmt::format("{}.{}", plateau_name, part); }

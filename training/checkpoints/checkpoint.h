@@ -16,8 +16,9 @@
 
 namespace plexaura {
 
-// The progress of a run: all that a resumed run needs besides the weights to compute the same as a run
-// without an interruption. Random numbers are functions of seed and step, so these two are the random state.
+// The progress of a run: all that a resumed run needs, besides the weights and the optimizer's state, to compute
+// the same as a run without an interruption. Random numbers are functions of the seed and of the place in the run
+// (epoch, step and sample), so the seed and the place are the random state.
 struct RunState {
   std::int64_t step = 0;           // number of updates made
   std::int64_t epoch = 0;          // epoch of the next step, from 0
@@ -33,13 +34,14 @@ struct RunState {
   std::int64_t batch_size = 0;
   std::string optimizer = {};  // name of the optimizer to which the state belongs
   Settings settings = {};      // settings that a resumed run may not change; empty: no setting is compared
-  // True if the current epoch visits samples in random order. Not set for checkpoints of older versions.
+  // TrainerOptions::shuffle of the run. Empty in checkpoints of older versions and of an Optimizer.
   std::optional<bool> shuffle = {};
   // A hash of the kernels that the run used, and the measured times by which it chose them, for a Tuner.
-  // Empty in checkpoints of older versions; the times are also empty if kernels were chosen by estimates.
+  // Empty in checkpoints of older versions and of an Optimizer; the times are also empty if kernels were chosen
+  // by estimates.
   std::string kernels = {};
   std::string kernel_times = {};
-  std::string bucket_bytes = {};  // bucket sizes of the updates; empty in checkpoints of older versions
+  std::string bucket_bytes = {};  // TrainerOptions::bucket_bytes; empty as `kernels` is
   std::string compression = {};   // the compression that measurements chose for this run; empty: none
   // The state of the learning rate's Plateau, and the metric that it observes: see name_of(). Empty with
   // another schedule.
@@ -63,12 +65,12 @@ struct RunState {
 // see checkpoint_directory.h: a run that is killed while writing leaves the one before.
 //
 // save_checkpoint() writes a checkpoint, lets the link DIR/best lead to the one of RunState::best, if that is
-// known, and then removes older ones except the newest `keep`, the best one and those of the steps `held`. It
-// also removes checkpoints of later steps, which an earlier run has left and from which this run did not
-// resume. It does not remove a folder that contains other files. If the process is killed before the removal,
-// the checkpoints of the earlier run remain, and are the newest ones. Throws UserError if the folder cannot
-// be written, the disk is full, something else exists at the checkpoint's path, or a weight or its state is
-// not finite; the other checkpoints do not change then. Only one process may write to a folder at a time: see
+// known, and then removes older ones. It keeps the newest `keep`, of which the new one is the first, the best one
+// and those of the steps `held`. It also removes checkpoints of later steps, which an earlier run has left and from
+// which this run did not resume. It does not remove a folder that contains other files. If the process is killed
+// before the removal, the checkpoints of the earlier run remain, and are the newest ones. Throws UserError if the
+// folder cannot be written, the disk is full, something else exists at the checkpoint's path, or a weight or its
+// state is not finite; the other checkpoints do not change then. Only one process may write to a folder at a time: see
 // FolderLock.
 void save_checkpoint(const std::filesystem::path& directory, const ParameterStore& store,
                      const RunState& state, int keep = 1, const std::set<std::int64_t>& held = {});
@@ -82,14 +84,14 @@ void save_checkpoint(const std::filesystem::path& directory, const ParameterStor
 // precision, another optimizer or other settings, or if its two files were not written together. If a tensor
 // does not fit the model, the error also names the tensor. Checkpoints of older versions contain neither
 // settings nor the checksum of the weights. They are refused if `settings` is not empty, and otherwise read
-// without these checks.
+// without these checks. A checkpoint that does not name its precision or its optimizer is refused in any case.
 std::optional<RunState> load_checkpoint(const std::filesystem::path& directory, ParameterStore& store,
                                         std::string_view optimizer = {}, const Settings& settings = {},
                                         int rank = 0);
 
 // Returns RunState::kernel_times of the newest checkpoint. It is called before programs are compiled, when
-// there is no store yet into which load_checkpoint() could read. Returns an empty text if the checkpoint has
-// no times, or if it cannot be read; load_checkpoint() will report that.
+// there is no store yet into which load_checkpoint() could read. Returns an empty text if there is no
+// checkpoint, if it has no times, or if it cannot be read; load_checkpoint() will report the last case.
 std::string kernel_times_of_newest(const std::filesystem::path& directory);
 
 // Returns RunState::compression of the newest checkpoint, under the same conditions as kernel_times_of_newest().

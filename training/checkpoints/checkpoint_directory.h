@@ -52,12 +52,13 @@ class UnfinishedCheckpoint {
   std::filesystem::path path_, target_;
 };
 
-// Lets the link `best` lead to the checkpoint of this step. At every moment it leads to a whole checkpoint. Does nothing
-// if that checkpoint does not exist. Throws UserError if the link cannot be made.
+// Lets the link `best` lead to the checkpoint of this step, and replaces an older link in one operation. Does
+// nothing if that checkpoint does not exist. Throws UserError if the link cannot be made.
 void link_best(const std::filesystem::path& directory, std::int64_t step);
 
-// Removes all checkpoints of later steps, and all older ones except the newest `keep` and those in `held`.
-// Keeps folders that contain other files. Removes the link `best` if its checkpoint was removed.
+// Removes all checkpoints of later steps, and those up to this step except the newest `keep` of them, the one of
+// this step included, and those in `held`. Keeps folders that contain other files. Removes the link `best` if its
+// checkpoint was removed.
 void remove_other_checkpoints(const std::filesystem::path& directory, std::int64_t step, int keep,
                               const std::set<std::int64_t>& held);
 

@@ -8,7 +8,7 @@
 namespace plexaura {
 
 // Choices that earlier runs have made by measurements, in a file of the user's cache with one line for each
-// key. A file that is damaged or cannot be read counts as empty.
+// key. Damaged lines are ignored. A file that cannot be read, or begins with another title, counts as empty.
 
 // Returns the choice for this key, or an empty text.
 std::string kept_choice(const std::filesystem::path& file, std::uint64_t key);

@@ -23,7 +23,7 @@ struct DataSetting {
   std::string_view key;
   std::string_view no_effect = {};  // a value that is not stored, because it changes nothing
   bool images_only = false;         // stored only if samples are images of bytes
-  // Stored in quotes, as the default is. The YAML file may give the word without quotes.
+  // True: the value is stored in quotes, as the default is. The YAML file may give the word without quotes.
   bool in_quotes = false;
   bool some_formats =
       false;             // only some formats have the key, and weights may be used on data of another format

@@ -14,8 +14,8 @@ namespace plexaura {
 // in the metadata of the weights file, as "setting.model.activation".
 using Settings = std::map<std::string, std::string>;
 
-// Returns the settings of the section `data` that define what weights mean: how samples are scaled, and which
-// number replaces a missing cell. `has_images` is true if the samples are images of bytes.
+// Returns the settings of the section `data` that define what weights mean: how samples are scaled, which number
+// replaces a missing cell, and the noise. `has_images` is true if the samples are images of bytes.
 Settings data_settings_of_weights(const Settings& settings, bool has_images);
 
 void add_settings(Metadata& metadata, const Settings& settings);
