@@ -15,7 +15,8 @@ namespace plexaura {
 // commands run at the same time.
 class CommandOutput {
  public:
-  // Starts the command with /bin/sh. Throws UserError if no process can be started, and DeviceError if no more can run.
+  // Starts the command with /bin/sh. Throws UserError if no process can be started, and DeviceError if 64 commands run
+  // already or no pipe can be made.
   explicit CommandOutput(std::string command);
   CommandOutput(const CommandOutput&) = delete;
   CommandOutput& operator=(const CommandOutput&) = delete;

@@ -46,7 +46,7 @@ std::int64_t count_oom_kills() {
   std::string name;
   for (std::int64_t count = 0; counters >> name >> count;)
     if (name == "oom_kill") return count;
-  // The system does not count processes that were killed for lack of memory.
+  // This system does not count the processes that it kills for lack of memory, so no later count is larger.
   return std::numeric_limits<std::int64_t>::max();
 }
 
@@ -135,7 +135,8 @@ bool EventFile::open(const fs::path& path) {
   return true;
 }
 
-// Counts the seconds while the process runs. A stopped process does not count; a process that hangs does.
+// Stores every second how long the process has existed. The number stands still while the process is stopped; it
+// also grows in a process that hangs.
 void EventFile::beat(const std::stop_token& stop) {
   constexpr std::int64_t longest_pause = 2;  // a busy machine may pause a running process this long
   std::unique_lock lock(mutex_);

@@ -30,7 +30,7 @@ class EventFile final : public EventSink {
     std::int64_t wall_time = 0;      // nanoseconds since 1970, at the start
     std::int64_t time = 0;           // the same moment on the clock of the events
     std::int64_t oom_kills = 0;      // processes that the system had killed for lack of memory, at the start
-    std::atomic<std::int64_t> beat = 0;   // seconds that the process has run; updated every second
+    std::atomic<std::int64_t> beat = 0;   // seconds from `time` to the last beat; a beat comes every second
     std::atomic<std::int64_t> step = 0;   // the last step that began
     std::atomic<std::int64_t> saved = 0;  // number of updates in the last checkpoint that this run has saved
     std::atomic<std::uint64_t> next = 0;  // number of events so far
@@ -64,8 +64,8 @@ class EventFile final : public EventSink {
 
   // Creates the file of the rank, such as FOLDER/rank-0003, and receives the events of the process until it is destroyed.
   // If the file cannot be created, or if another process writes to it, no events are kept, and nothing is thrown. Must be
-  // made by the main thread: steps, waits and phases of other threads are not kept. `ranks` is the number of ranks, or 0
-  // if unknown. `job` is equal for all ranks of the job.
+  // made by the main thread: steps, phases and waits, also for data, of other threads are not kept. `ranks` is the
+  // number of ranks, or 0 if unknown. `job` is equal for all ranks of the job.
   EventFile(const std::filesystem::path& folder, int rank, int ranks, std::string_view job);
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;

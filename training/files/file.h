@@ -38,8 +38,9 @@ std::string read_text_file(const std::filesystem::path& path, std::uint64_t limi
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 
 // A file that appears under its name completely or not at all. Bytes are written to a temporary file in the
-// same folder, which commit() syncs to disk and renames. Without commit(), or if it throws, the temporary
-// file is removed, and an existing file with the name does not change. A process that is killed leaves its
+// same folder, which commit() syncs to disk and renames. Without commit(), or if it throws before the rename, the
+// temporary file is removed, and an existing file with the name does not change. commit() may also throw after the
+// rename, if the folder cannot be synced; then the new file is there. A process that is killed leaves its
 // temporary file, ".NAME.unfinished-PID-NUMBER". Throws UserError if the file cannot be created (no such
 // folder, no permission, the name is that of a folder or a device) or the disk is full, and DeviceError with
 // the system's reason for other failures. One thread at a time may use it.
@@ -62,7 +63,8 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// Writes all bytes, in one system call if the system accepts that. Throws as throw_write_error() does.
+// Writes all bytes, in one system call if they are at most 1 GiB and the system accepts them. Throws as
+// throw_write_error() does.
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
                const std::filesystem::path& path);
 

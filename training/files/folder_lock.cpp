@@ -60,7 +60,7 @@ FolderLock::FolderLock(const fs::path& folder, std::span<const std::string> lost
   write_all(file_, std::as_bytes(std::span(name)), path_);
 }
 
-// Returns true if no other process holds the lock.
+// Opens the file and takes the lock. Returns false if the lock has another holder.
 bool FolderLock::try_lock() {
   file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file_.is_there()) throw_create_error(path_, errno);

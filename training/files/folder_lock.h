@@ -12,8 +12,8 @@ namespace plexaura {
 // Returns the name of this process in errors: "process 4711 on node3".
 std::string this_process();
 
-// True if a process holds a lock on the file. Several processes may ask at the same time without disturbing
-// each other.
+// True if a process holds an exclusive lock on the file, as FolderLock does. Several processes may ask at the same
+// time without disturbing each other.
 bool is_locked(const std::filesystem::path& file);
 
 // The right to write to a folder. It has one holder at a time, in this process or another one, on this

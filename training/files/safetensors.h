@@ -30,9 +30,9 @@ struct SafeTensorsHeader {
 };
 
 // read_safetensors() and read_safetensors_header() throw UserError that names the file (and the tensor) for anything but
-// a well-formed file. They check all numbers in the file before they use them, and allocate no more memory than the file
-// has bytes. If the file contains the checksum of write_safetensors(), read_safetensors() compares it with the data. The
-// metadata that they return does not contain the checksum.
+// a well-formed file. They check all numbers in the file before they use them, and allocate no more memory for tensors
+// than the file has bytes. If the file contains the checksum of write_safetensors(), read_safetensors() compares it
+// with the data. The metadata that they return does not contain the checksum.
 SafeTensors read_safetensors(const std::filesystem::path& path);
 SafeTensorsHeader read_safetensors_header(const std::filesystem::path& path);
 
@@ -42,7 +42,7 @@ SafeTensors read_safetensors(const std::filesystem::path& path,
                              const std::function<bool(const std::string&)>& wanted, bool verifies = true);
 
 // Returns the checksum that write_safetensors() adds to the metadata: the FNV-1a hash of the tensors' bytes,
-// in their order, as sixteen digits.
+// in their order, as sixteen hexadecimal digits.
 std::string checksum_of(const SafeTensors& contents);
 
 // Writes a file atomically (see AtomicFile, also for the errors). The same contents give the same bytes: no

@@ -14,10 +14,10 @@ namespace plexaura {
 // An event file of TensorBoard with the figures of a run. Its format is TFRecord, and each record is a message `Event` of
 // TensorFlow's event.proto. The tags are train/loss, train/METRIC, train/learning_rate and train/samples_per_second for
 // steps, and train/epoch_loss, validation/loss and validation/METRIC for epochs. TensorBoard's step is the number of
-// updates so far. Figures that are not finite are written, too, except for those of an epoch without validation.
+// updates so far. Figures that are not finite are written, too, except for those of a validation whose loss is NaN, as
+// without validation.
 // The file has a name of its own in the folder, after those of the files that are there, so that several runs may write to
-// one folder. When a run is
-// resumed, TensorBoard drops the figures of the earlier run from the first new step on.
+// one folder. When a run is resumed, TensorBoard drops the figures of the earlier run from the first new step on.
 // Each record is passed to the system before the call returns. Throws UserError if the file cannot be created or the
 // disk is full, and DeviceError with the file's name if the disk fails. One thread at a time may use it.
 class TensorBoardLog {
