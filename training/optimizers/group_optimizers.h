@@ -21,8 +21,9 @@ struct RuleSlice {
 std::vector<RuleSlice> slices_by_rule(const Placement& placement, const Bucket& bucket,
                                       const OptimizerSpec& optimizer);
 
-// Returns the placement in which trainable parameters with the same rule are neighbours, so that a bucket has one slice
-// of each rule. The rules are in the order of their first parameters, and the parameters of a rule keep their order.
+// Returns the placement in which trainable parameters with the same rule are neighbours, so that a bucket has at most
+// one slice of each rule. The rules are in the order of their first parameters, and the parameters of a rule keep
+// their order.
 Placement ordered_by_rule(const Placement& placement, const OptimizerSpec& optimizer);
 
 }  // namespace plexaura

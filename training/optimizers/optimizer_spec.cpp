@@ -24,7 +24,7 @@ namespace {
 
 using Kind = OptimizerSpec::Kind;
 
-// Returns 1 if numerator or denominator is 0.
+// Returns the ratio of two numbers that are not negative, or 1 if one of them is 0.
 Node ratio_or_one(const Node& numerator, const Node& denominator) {
   const Node has_meaning = gt(minimum(numerator, denominator), 0);
   return where(has_meaning, numerator, 1) / where(has_meaning, denominator, 1);

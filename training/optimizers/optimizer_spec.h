@@ -20,8 +20,9 @@ struct OptimizerSpec {
   // You, Gitman and Ginsburg, arXiv:1708.03888, and You et al., arXiv:1904.00962.
   // lars: as sgd, along (g + weight_decay * w) * trust_coefficient * ‖w‖ / (‖g‖ + weight_decay * ‖w‖).
   // lamb: along u * ‖w‖ / ‖u‖, where u is the step of adamw at a learning rate of 1.
-  // If the numerator or denominator of a ratio is 0, the ratio counts as 1. Parameters with one axis, such as
-  // biases and the scales of normalisation, make the step of sgd and adam, without weight decay.
+  // If the numerator or denominator of a ratio is 0, the ratio counts as 1. Parameters with at most one axis,
+  // such as biases and the scales of normalisation, make the step of sgd with lars, and that of adam with lamb,
+  // without weight decay.
   // rmsprop and adagrad: rms_step(), as torch.optim.RMSprop and Adagrad.
   enum class Kind : std::uint8_t { sgd, adam, adamw, lars, lamb, rmsprop, adagrad };
   using enum Kind;  // OptimizerSpec::adam
@@ -34,14 +35,14 @@ struct OptimizerSpec {
   double alpha = 0.99;    // rmsprop: factor of the old mean square
   bool centered = false;  // rmsprop: divides by the standard deviation instead of the root of the mean square
   double lr_decay = 0;    // adagrad: update n, from 1, has the learning rate / (1 + (n - 1) * lr_decay)
-  double initial_accumulator = 0;    // adagrad: the sum of squares before the first update
-  double weight_decay = 0;           // weight decay of all trainables; for lars and lamb see Kind
+  double initial_accumulator = 0;  // adagrad: the sum of squares before the first update
+  double weight_decay = 0;  // weight decay of parameters whose group sets none; for lars and lamb see Kind
   double trust_coefficient = 0.001;  // lars
   // If the gradients of all trainables, as one vector, are longer than this, they are scaled down to this
   // length (the Euclidean norm), as torch.nn.utils.clip_grad_norm_ does; 0: never.
   double max_gradient_norm = 0;
-  // Parameters with a learning rate, a weight decay or a rule of their own. With lars and lamb, parameters with one axis
-  // never decay.
+  // Parameters with a learning rate, a weight decay or a rule of their own. With lars and lamb, parameters with at
+  // most one axis never decay.
   std::vector<ParameterGroup> groups = {};
   // Gradients are multiplied by the step's loss scale, and the update divides by it before anything else.
   bool scaled_loss = false;
@@ -74,9 +75,9 @@ struct UpdateOptions {
 
 // Builds the graph of the update program, in place on the arena slices. In each bucket it has one node for neighbouring
 // parameters with the same rule, or the nodes of lars and lamb for each parameter. The norm of all gradients comes before, if
-// it is limited. Parameters outside of the buckets do not change. For the last bucket it updates the buffers: a replaced
-// buffer gets the sum of the ranks' next values, and the sum of the ranks' changes is added to each other buffer. Throws
-// UserError that names an option with an invalid value.
+// it is limited or there is a LossScale. Parameters outside of the buckets do not change. For the last bucket it
+// updates the buffers: a replaced buffer gets the sum of the ranks' next values, and the sum of the ranks' changes
+// is added to each other buffer. Throws UserError that names an option with an invalid value.
 void build_update(Graph& graph, const OptimizerSpec& optimizer, const Placement& placement,
                   std::span<const Bucket> buckets, const UpdateOptions& options = {});
 

@@ -53,8 +53,8 @@ std::vector<ParameterGroup> groups_by_name(std::span<const ParameterGroup> group
 ParameterGroup::Options group_of(std::string_view name, std::span<const ParameterGroup> groups,
                                  double weight_decay);
 
-// Returns the segments of a bucket: neighbours in one group share a segment. Empty if nothing decays and all rates
-// are 1.
+// Returns the segments of a bucket: neighbours with the same decay and rate share a segment. Empty if nothing decays
+// and all rates are 1.
 std::vector<StepSegment> segments_of(const Placement& placement, const Bucket& bucket,
                                      std::span<const ParameterGroup> groups, double weight_decay);
 

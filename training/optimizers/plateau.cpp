@@ -15,7 +15,7 @@ bool is_better(const Plateau& plateau, double value, double best) {
   return value > best * (1 + plateau.threshold);
 }
 
-// From this number on, a double cannot represent every whole number.
+// Above this number, a double cannot represent every whole number.
 constexpr double largest_count = 9007199254740992;
 
 bool is_count(double number) {

@@ -12,7 +12,7 @@ namespace plexaura {
 // Lowers the learning rate when a metric of validation has stopped improving, as
 // torch.optim.lr_scheduler.ReduceLROnPlateau does with a relative threshold. After n reductions the rate is
 // peak · factor^n, but at least `min_lr`. An observation is one value of the metric: a Trainer makes one after each
-// epoch, and in a loop of your own Optimizer::observe() makes one.
+// epoch, and in a loop of your own Optimizer::observe() makes one; none counts during the warm-up of the schedule.
 struct Plateau {
   enum class Mode : std::uint8_t { min, max };
   using enum Mode;  // Plateau::max
@@ -40,7 +40,7 @@ std::optional<Plateau::Mode> mode_by_name(std::string_view metric);
 struct PlateauState {
   std::int64_t observations = 0;
   double best = 0;            // the best value so far; valid after the first observation
-  std::int64_t bad = 0;       // number of observations in a row without improvement
+  std::int64_t bad = 0;       // values in a row without improvement; 0 after a reduction and in a cooldown
   std::int64_t cooldown = 0;  // number of the next observations that do not count against the patience
   std::int64_t reductions = 0;
 
