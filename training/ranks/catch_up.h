@@ -29,11 +29,11 @@ struct RunPlace {
 
 // Collective. Makes the ranks that are left after deaths continue from the same step. They may have made different
 // numbers of steps. Ranks with fewer steps get the weights, buffers and optimizer's state of the lowest rank among
-// those with the most steps. With `unlike`, weights may differ even after the same step, so all ranks get them. If
-// all ranks keep their own weights, no weights are sent, and a rank with fewer steps leaves out its part of the step
-// that it lacks. Returns the common place; its keeps_own is true if it is true on all ranks. Throws DeviceError on
-// all ranks if all of them are `nowhere`. The store must have the same placement on all ranks. It changes only after
-// all data has arrived.
+// those with the most steps; of these, ranks with epoch_ended and then ranks without is_to_meet come first. With
+// `unlike`, weights may differ even after the same step, so all ranks get them. If all ranks keep their own weights,
+// no weights are sent, and a rank with fewer steps leaves out its part of the step that it lacks. Returns the common
+// place; its keeps_own is true if it is true on all ranks. Throws DeviceError on all ranks if all of them are
+// `nowhere`. The store must have the same placement on all ranks. It changes only after all data has arrived.
 RunPlace catch_up(Collective& ranks, const RunPlace& mine, ParameterStore& store, bool unlike = false);
 
 }  // namespace plexaura

@@ -10,7 +10,7 @@ namespace plexaura {
 
 namespace {
 
-// The largest length of a list, so that the whole text fits in EventFile::Bucket.
+// Names after the first one are listed up to about this length, so that the text fits in EventFile::Bucket.
 constexpr std::size_t longest = 100;
 
 // Returns a text such as "conv1.weight, conv1.bias and 7 more".

@@ -25,7 +25,7 @@ constexpr std::size_t digits = 16;  // number of digits in a hash
 // scale.
 struct StoredTensor {
   std::string name;         // name of the parameter or buffer; empty: the loss scale
-  std::int64_t state = -1;  // number of the optimizer's state; -1: the parameter's value
+  std::int64_t state = -1;  // number of the optimizer's state; -1: the value, or the loss scale
 
   std::string label() const {
     if (name.empty()) return "the loss scale";
@@ -70,7 +70,7 @@ bool all_equal(const std::vector<std::string>& texts) {
   return std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
 }
 
-// For each version of a tensor, by its hash, the ranks that have it.
+// Maps the hash of each version of a tensor to the ranks that have it.
 using Holders = std::map<std::string_view, std::vector<int>>;
 
 struct Difference {
