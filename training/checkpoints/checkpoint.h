@@ -34,11 +34,11 @@ struct RunState {
   std::int64_t batch_size = 0;
   std::string optimizer = {};  // name of the optimizer to which the state belongs
   Settings settings = {};      // settings that a resumed run may not change; empty: no setting is compared
-  // TrainerOptions::shuffle of the run. Empty in checkpoints of older versions and of an Optimizer.
+  // TrainerOptions::shuffle of the run. Empty in checkpoints of older versions, and if no Trainer wrote it.
   std::optional<bool> shuffle = {};
   // A hash of the kernels that the run used, and the measured times by which it chose them, for a Tuner.
-  // Empty in checkpoints of older versions and of an Optimizer; the times are also empty if kernels were chosen
-  // by estimates.
+  // Empty in checkpoints of older versions, and if no Trainer wrote it; the times are also empty if kernels were
+  // chosen by estimates.
   std::string kernels = {};
   std::string kernel_times = {};
   std::string bucket_bytes = {};  // TrainerOptions::bucket_bytes; empty as `kernels` is
