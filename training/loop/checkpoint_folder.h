@@ -16,7 +16,8 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path path, int keep) : path_(std::move(path)), keep_(keep) {}
 
   bool is_written() const { return !path_.empty(); }
-  // Called by all ranks together, before anything is computed, so that an error costs no work. Rank 0 takes the
+  // Called by all ranks together, before the first step, so that an error costs no work, and again after ranks were
+  // lost. Rank 0 takes the
   // lock of the folder, also from ranks that were lost, because their processes may be stopped instead of dead.
   // Throws what prepare_checkpoints() and FolderLock throw.
   void lock(Collective& ranks);

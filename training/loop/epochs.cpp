@@ -67,9 +67,10 @@ std::optional<RankWaits> take_waits(const Run& run, double seconds, double waite
   return waits;
 }
 
-// Saves a checkpoint. The weights are checked even if none is written: a finite loss does not prove that they
-// are finite, because an op can turn NaN into a number. If there are averages, the file of weights holds
-// them, since users of the weights want them. The file of the state then holds the trained weights.
+// Saves a checkpoint. The weights are checked even if none is written, unless ends_on_divergence is set: a finite
+// loss does not prove that they are finite, because an op can turn NaN into a number. If there are averages, the
+// file of weights holds them, since users of the weights want them. The file of the state then holds the trained
+// weights.
 void save(Run& run) {
   if (run.folder.is_written() || has_made_all_steps(run) || run.progress.stopped) verify(run);
   run.programs->step().await_weights();

@@ -54,7 +54,7 @@ class Sweeping final : public TrainingObserver {
   bool has_grown_ = false;
 };
 
-// Restores the weights and buffers when the sweep has ended.
+// Keeps the weights and buffers during the sweep. restore() writes them back, and resets the optimizer's state.
 class KeptWeights {
  public:
   explicit KeptWeights(ParameterStore& store) : store_(store) {

@@ -14,7 +14,7 @@ namespace plexaura {
 
 namespace {
 
-// Returns the data of the next step. If this rank has failed, sets `failure` and returns no data.
+// Returns the data of the next step. If this rank has failed, sets `failure` and returns no samples.
 Step read_step(Run& run, StepSource& steps, std::exception_ptr& failure) {
   const RunPlace& place = run.progress.place;
   const BatchPlan& plan = run.division.train;

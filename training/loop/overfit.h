@@ -27,7 +27,7 @@ struct OverfitResult {
 // or the steps are used up. The learning rate stays at the peak of the schedule (Schedule::peak()). The run
 // also ends early on a signal, like every run of a Trainer. Uses neither the validation data nor the goal of
 // the options, and writes no checkpoints. All ranks call it together and get the same result. Throws
-// UserError for a goal that is always or never reached. Throws what the Trainer throws.
+// UserError for a goal that is always or never reached, and for a stream. Throws what the Trainer throws.
 OverfitResult overfit(TrainerParts parts, TrainerOptions options, const OverfitGoal& goal = {});
 
 }  // namespace plexaura

@@ -37,9 +37,10 @@ struct Progress {
   std::optional<std::int64_t> deal_begin = {};
   // Failure of this rank in a deal; the other ranks learn of it when they meet.
   std::exception_ptr failure = {};
-  bool stopped = false;        // true: the run ends on all ranks, because one was asked to stop
+  bool stopped = false;        // true: the run ends early on all ranks, for example on a request or a signal
   bool is_weightless = false;  // true: all labels of a step of this epoch were ignored
-  // Name of the goal by which place.best was found: see name_of(); empty if no epochs were compared.
+  // Name of the goal by which place.best is found: see name_of(). Empty if neither this run nor the one that it
+  // continues has a goal.
   std::string goal_name = {};
   std::vector<std::int64_t> streamed = {};  // see RunState
 
@@ -62,7 +63,7 @@ struct RunClock {
   double epoch_begin = seconds_now();
   double waited_before = seconds_waited();  // seconds that this rank had waited at epoch_begin
   double noted_at = 0;                      // when the last step was noted
-  RecentValues rates = {};                  // images per second of each step
+  RecentValues rates = {};                  // images per second of the last steps
 
   void begin_epoch();
 };
@@ -91,7 +92,7 @@ struct Run {
   TrainerOptions options;
   Division division;
   CheckpointFolder folder;
-  std::unique_ptr<TrainingPrograms> programs;  // null for a spare, and after a regroup() that failed
+  std::unique_ptr<TrainingPrograms> programs;  // null for a spare, after step_aside() and a failed regroup()
   std::unique_ptr<StepRunner> runner;
   Progress progress;
   StrategyHistory history;
@@ -106,7 +107,8 @@ struct Run {
 // Returns the fields of the training samples.
 std::vector<Field> fields_of(const TrainerParts& parts);
 
-// Set up a run, and again after ranks were lost. All ranks call these together.
+// Divide the data, and make the programs, at the start and again after ranks were lost; or drop the programs. All
+// ranks call the first two together.
 void share_out(Run& run, const StrategyInUse& strategy);
 void make_programs(Run& run, const StrategyInUse& strategy);
 void drop_programs(Run& run);

@@ -28,8 +28,8 @@ struct LaunchedStep {
   StepMetrics metrics = {};  // set when the metrics were read
 };
 
-// Launches the steps of a run, and reads the metrics of steps that all ranks make together. If a rank fails, all ranks
-// throw an error. The constructor's arguments must outlive the runner.
+// Prepares the inputs of steps, and reads the metrics of launched steps that all ranks make together. If a rank
+// fails, all ranks throw an error, see read(). The constructor's arguments must outlive the runner.
 class StepRunner {
  public:
   // For `report_seconds` see TailSums.

@@ -22,8 +22,8 @@ LaunchedStep launch(Run& run, Step data, std::exception_ptr failure, double begi
 bool shows_gradients(const Run& run, std::int64_t step);
 // Adds the metrics of a step to the sums of the epoch, and passes the step's record to the observers.
 void note(Run& run, const LaunchedStep& step);
-// Throws on all ranks if an observer of any rank has thrown. All ranks call it together, after the last step
-// of an epoch or of the run: there is no next step that could report the exception.
+// Throws on all ranks if an observer of any rank has thrown. All ranks call it together, after the last step of an
+// epoch or of the run and before a checkpoint, where no next step can report the exception in time.
 void check_reported(Run& run);
 // Throws UserError if the loss is not finite. Called before anything is saved, so that good checkpoints are kept.
 void check_loss(double loss, const std::string& name);

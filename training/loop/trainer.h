@@ -21,17 +21,19 @@ struct Run;
 // If a device computes asynchronously on at least one rank, all ranks launch the next step before they read a step's
 // metrics. A failure or a bad loss then ends the run one step later, and a signal up to two steps later, but always
 // before anything is saved. A loss that is not finite ends the run with a UserError. So do weights that are not finite
-// when a checkpoint is due, even if none is written. A failure on one rank ends the run on all ranks, after the same step
-// and with the same error. A resumed run ends bitwise equal to one that was never stopped.
+// when a checkpoint is due, even if none is written. For TrainerOptions::ends_on_divergence neither is an error. A
+// failure on one rank ends the run on all ranks, after the same step and with the same error. A resumed run with the
+// same kernels ends bitwise equal to one that was never stopped.
 //
 // With a strategy of local scope the run ends about report_seconds later than that, and up to ten times as late while the
 // strategy exchanges. If StrategyParts::dealer deals out the data, each rank makes its steps without the other ranks.
-// They meet at the end of an epoch, or sooner if one of them fails or is to stop. No two such runs are equal.
+// They meet at the next checkpoint or the end of the epoch, or sooner if one of them fails or is to stop. No two
+// such runs are equal.
 class Trainer {
  public:
   // Compiles all programs and places the store. All ranks construct their Trainers together, but a spare does so by
-  // itself. While the Trainer lives, no other run may write into options.output. Throws UserError if another run does, if
-  // parts are missing, and if validation and training data have different fields.
+  // itself, and compiles in regroup(). While the Trainer lives, no other run may write into options.output. Throws
+  // UserError if another run does, if parts are missing, and if validation and training data have different fields.
   Trainer(TrainerParts parts, TrainerOptions options);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -45,8 +47,9 @@ class Trainer {
 
   // Loads the newest checkpoint in options.output, so that run() continues from it. Returns false if there is none. Throws
   // UserError if the run that wrote it had another precision, optimizer or seed, other settings, another origin of its
-  // data or more epochs than options.epochs; if the checkpoint was written within an epoch, also for another number of
-  // samples, other batches or another order. Uses the kernels of that run if options.tuner was given
+  // data or more epochs than options.epochs; also if one of them has read streams and the other has not, or another
+  // number of streams. If the checkpoint was written within an epoch, throws for another number of samples, other
+  // batches or another order, too. Uses the kernels of that run if options.tuner was given
   // kernel_times_of_newest() before. Called before run().
   bool resume();
   // True if the resumed run used other kernels than this one, so that rounding may differ. The reason may be
@@ -77,7 +80,7 @@ class Trainer {
   //
   // If the strategy agrees before it updates (see StrategyParts), weights, optimizer state and place are
   // those after the last finished step; otherwise some ranks may have made a part of an update. If some ranks
-  // have finished one step more than others, the others take all of this from the lowest of these ranks, and
+  // have finished one step more than others, the others take all of this from one of these ranks, and
   // their observers get no record of that step. Spares, which join here, take it in the same way. With local
   // scope each rank keeps its own weights and state, and the strategy's KeptState::state(); the part of a
   // step that it has not done is left out if others have finished that step.
@@ -85,7 +88,7 @@ class Trainer {
   // If StrategyParts::dealer deals out the data, a step keeps its number of parts, each rank keeps its own
   // optimizer state, and ranks that are within a deal begin it again: the next dealer knows which parts are
   // left. Throws UserError if StrategyParts::courier has brought the data, because then only rank 0 may have
-  // all data.
+  // all data, and for a stream, of which the lost ranks have used samples.
   //
   // With `taken` the ranks do not divide the data again, but take over the parts of lost ranks. The strategy
   // must then sum over all parts; see WeightsImmigration::shard(). Only allowed if options.parts_may_move is

@@ -18,8 +18,8 @@
 
 namespace plexaura {
 
-// The parts of a run. All of them must outlive the Trainer, except for the store, which it shares. They must be equal on
-// all ranks, except for `collective` and `strategy`.
+// The parts of a run. All of them must outlive the Trainer, except for the store, which it shares. They must describe
+// the same model and data on all ranks; `backend`, `collective` and `strategy` may differ.
 struct TrainerParts {
   ModelBuilder model;
   ParameterStore& store;
@@ -48,7 +48,7 @@ struct TrainerOptions {
   std::int64_t steps_per_epoch = 0;        // number of steps in an epoch; with a stream only
   // With OptimizerSpec::ema the run validates by the averages, and a checkpoint's file of weights holds them.
   // The store holds the weights that are trained; see with_averages(). The Trainer throws UserError if the
-  // strategy lets ranks update by different sums.
+  // strategy has local scope or a courier, because the ranks then do not all make the same updates.
   OptimizerSpec optimizer = {};
   // A number or a Schedule. At the start of epoch E the schedule is at step E * N, where N is the number of
   // steps in an epoch of this run. So a run may be resumed with another batch size and a schedule made for
@@ -137,7 +137,7 @@ struct TrainingResult {
   BestEpoch best = {};           // the best epoch by TrainerOptions::goal; unset without a goal
   bool is_exhausted = false;     // true: the run ended because the goal's patience was used up
   bool stream_ended = false;     // true: the run ended because a stream had no samples for another step
-  double images_per_second = 0;  // median of the last RecentValues::most steps
+  double images_per_second = 0;  // of all ranks; median of the last RecentValues::most steps
   double stall_share = 0;        // share of the time that was spent waiting for data, from 0 to 1
   int signal = 0;                // the signal that ended the run; 0: none
   // The samples that could not be read (OnError::skip).
