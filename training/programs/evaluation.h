@@ -122,7 +122,7 @@ struct Validation {
 // Evaluates each sample once, divided among the ranks. All ranks call it together. The numbers that random
 // ops draw for a sample depend only on its index in the data. Uses from `reading` the size of batches, their
 // division, the workers, and what happens to samples that cannot be read. Throws UserError if there are no
-// samples, or if none of them can be read.
+// samples, if none of them can be read, and if all labels are ignored or have the weight 0.
 Validation validate(Evaluator& evaluator, const std::shared_ptr<const SampleSource>& samples,
                     Collective& ranks, const LoaderOptions& reading, Courier* courier = nullptr);
 

@@ -45,7 +45,8 @@ struct OptimizerOptions {
 //
 // On several ranks each feeds its own batch, of equal size, and the step is that of the mean of all losses: with a loss
 // that is a mean over samples, the step of one rank with all of these samples. All ranks make the same calls of step(), its
-// parts, save(), resume() and observe(). If a call fails on one rank, it throws on all. Without OptimizerOptions::ranks
+// parts, save(), resume() and observe(). If step(), gradients(), save() or resume() fails on one rank because of its
+// data or its machine, it throws on all. Without OptimizerOptions::ranks
 // this rank is the only one, also for a model that sums over all ranks.
 //
 // Several Optimizers may train a store, each with a loss, a rule and parameters of its own (OptimizerOptions::parameters),
@@ -79,8 +80,8 @@ class Optimizer {
 
   // Feeds the inputs, updates the parameters, and returns the loss before the update. For feeds see VM::run(). Throws
   // UserError for a label that is not a class of softmax_cross_entropy(), and for a loss or a gradient that is not finite;
-  // then parameters, buffers, state and steps() are as before the call. In float16 a step whose gradients are not finite
-  // is skipped, but counted: see LossScale.
+  // then parameters, buffers, state and steps() are as before the call. In float16 a step whose loss or gradients are
+  // not finite is skipped, but counted in steps(): see LossScale; it throws only for such a loss.
   double step(std::span<const Feed> feeds);
   double step(std::initializer_list<Feed> feeds);
 
@@ -172,7 +173,7 @@ class Optimizer {
   std::list<OptimizerShape> shapes_;      // the one used last comes first; at least one
   std::shared_ptr<PendingBatches> pending_ = std::make_shared<PendingBatches>();
   std::uint64_t placed_times_ = 0;      // ParameterStore::placed_times() when the programs were made
-  std::optional<StepMetrics> metrics_;  // metrics of the last step
+  std::optional<StepMetrics> metrics_;  // metrics of the last step, or of the last batch of gradients()
 };
 
 }  // namespace plexaura

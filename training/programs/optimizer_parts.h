@@ -43,8 +43,8 @@ Placement placed_beside(const Placement& present, std::span<const TrainedParts::
 // Throws UserError if another thread is in a call of an Optimizer of the store.
 InUse use_of(const ParameterStore& store, const char* function);
 
-// Throws UserError on all ranks if these have found different checkpoints in the folder. `mine`: a text about the one of
-// this rank.
+// Throws UserError on all ranks if these have found different checkpoints in the folder. `mine` is a text about the
+// checkpoint of this rank.
 void check_same_checkpoint(Collective& ranks, const std::string& mine,
                            const std::filesystem::path& directory);
 

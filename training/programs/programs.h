@@ -98,10 +98,10 @@ class TrainingPrograms {
   std::uint64_t kernels_hash() const { return hashes_.kernels; }
   // Returns a hash of the kernels for the sizes of this rank's first part of a batch, or of all parts if a
   // dealer deals them out. It leaves out the update if other buckets give the same bits. On the lowest rank
-  // it does not change when other ranks are lost.
+  // it does not change when other ranks are lost and their parts are taken over (TakenParts).
   std::uint64_t own_kernels_hash() const { return hashes_.own_kernels; }
-  // Returns the measured times by which the kernels of all ranks were chosen. A Tuner with these times
-  // chooses the same kernels for the same programs.
+  // Returns the measured times by which the kernels of all ranks were chosen; empty without a Tuner. A Tuner with
+  // these times chooses the same kernels for the same programs.
   const std::string& kernel_times() const { return kernel_times_; }
 
  private:

@@ -28,7 +28,8 @@ struct PendingBatches {
 
 // The programs of a step that is made by separate calls: gradients, perhaps of several batches, then limits on them, and
 // then the update. They work on the slices of the gradient arena that hold the optimizer's own parameters, so that other
-// optimizers of the store may make steps in between. The backend and the ranks must outlive it. Only one thread may use it at a time.
+// optimizers of the store may make steps in between. The backend and the ranks must outlive this object. Only one
+// thread may use it at a time.
 class SeparateStep {
  public:
   // The shapes of one Optimizer share `pending`, since their batches belong to one step. `outputs` are those
@@ -41,7 +42,7 @@ class SeparateStep {
   // The gradients of one more batch are added by three calls. keep_batches() keeps the sum of the gradients in the arena,
   // and run(), or a program of the caller, overwrites the gradients. count_batch() returns whether the loss and all
   // gradients are finite. If they are, it updates the buffers; otherwise it drops the gradients of all batches.
-  // `samples`: those of the batch, over all ranks.
+  // `samples` is the number of samples of the batch, over all ranks.
   void keep_batches();
   StepMetrics run(std::span<const Feed> feeds, const StepBlock& block);
   bool count_batch(double loss, std::int64_t samples);
