@@ -242,7 +242,7 @@ bool Loader::read_sample(Pending& pending, std::int64_t position, std::span<std:
   const std::int64_t in_batch = position - plan_.global_batch(step.step_in_epoch).first;
   const auto after = std::ranges::find_if(
       pending.step.micro_batches, [&](const MicroBatch& batch) { return in_batch < batch.first_sample; });
-  const auto holder = std::prev(after);  // empty micro-batches begin after the last sample
+  const auto holder = std::prev(after);  // empty micro-batches begin after the last sample of their part
   const auto row = static_cast<std::size_t>(in_batch - holder->first_sample);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const auto bytes = static_cast<std::size_t>(fields_[i].type.bytes());

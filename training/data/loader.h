@@ -24,7 +24,7 @@ namespace plexaura {
 
 // The parts of a step's batch that next() returns.
 enum class Parts : std::uint8_t {
-  own,   // the part of the loader's rank in each step
+  own,   // own_parts parts of each step, from that of the loader's rank on
   all,   // the parts of all ranks, one after the other, in each step
   drawn  // the parts that read_ahead() names
 };
@@ -35,7 +35,7 @@ struct LoaderOptions {
   std::int64_t rank = 0;
   // Number of parts in each step that this rank reads: its own, and those of the ranks after it.
   std::int64_t own_parts = 1;
-  std::int64_t micro_batches = 1;  // number of micro-batches in this rank's share of a step
+  std::int64_t micro_batches = 1;  // number of micro-batches in each part of a step
   std::uint64_t seed = 0;          // seed of the order and of augmentation
   bool shuffle = true;
   // The weights of the samples, one for each sample. If set, the samples of an epoch are those of
@@ -46,7 +46,7 @@ struct LoaderOptions {
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;  // number of steps read ahead of the current one
   OnError on_error = OnError::fail;
-  // The treatment of samples that cannot be read, with OnError::skip. True: another sample of the rank
+  // The treatment of samples that cannot be read, with OnError::skip. True: another sample of the part
   // replaces such a sample, so that batch sizes never change. False: the sample is left out, and its
   // micro-batch has one sample less.
   bool replace = true;

@@ -33,8 +33,9 @@ Mix draw_mix(const MixOptions& options, std::int64_t width, std::int64_t height,
 
 // Images of bytes, each mixed with the sample before it in the batch of the step over all ranks; the first one is mixed
 // with the last one. Besides "samples" and "labels" they have the fields "partner_labels", int64 [], and "label_share",
-// float32 []: the share of the label in the target. A sample without a partner has the share 1: in validation, or if the
-// partner cannot be read. Values are rounded to bytes after mixing. Thread-safe.
+// float32 []: the share of the label in the target. A sample that is not mixed has the share 1: with options that do
+// not mix, as for validation, outside of a batch, and if the partner cannot be read. Values are rounded to bytes
+// after mixing. Thread-safe.
 class MixedSamples final : public SampleSource {
  public:
   // If `mixes()` is false, the samples are not mixed, but have the same fields. Throws UserError unless

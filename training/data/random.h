@@ -32,7 +32,7 @@ class Random {
     return value % limit;
   }
 
-  // Returns a number in [low, high).
+  // Returns a number from `low` on and below `high`; rounding may make it `high`.
   double uniform(double low = 0, double high = 1) {
     return low + (high - low) * (static_cast<double>(bits() >> 11) * 0x1p-53);
   }

@@ -32,8 +32,8 @@ struct Field {
 Shape batched(std::int64_t samples, const Shape& sample);
 
 // The reaction to a sample that cannot be read: the run ends with the error, or continues without the sample.
-// Only a UserError counts as an error of the sample; other errors, of a disk or the system, always end the
-// run.
+// Only a UserError counts as an error of the sample; LimitReached, and other errors, of a disk or the system, always
+// end the run.
 enum class OnError { fail, skip };
 
 // Samples with random access, each with the same fields. All functions are const and may be called from

@@ -32,7 +32,7 @@ struct Step {
   bool ends_epoch() const { return step_in_epoch + 1 == steps_in_epoch; }
 };
 
-// The data of a rank, step by step and epoch by epoch, without end.
+// The data of a rank, step by step and epoch by epoch. Only StreamSteps has an end.
 class StepSource {
  public:
   StepSource() = default;

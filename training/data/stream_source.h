@@ -40,7 +40,7 @@ class StreamSource {
   // samples in different ways.
   virtual bool is_divided() const = 0;
   // Opens the samples of a rank, from the first one on. Ignores `rank` and `ranks` if the stream is not divided. Throws
-  // UserError.
+  // UserError if they cannot be opened.
   virtual std::unique_ptr<StreamReader> open(std::int64_t rank, std::int64_t ranks) const = 0;
 };
 

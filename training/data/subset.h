@@ -37,7 +37,7 @@ class SubsetDataset final : public Dataset {
 // Returns the indices of the labels 0 … size - 1, shuffled by `seed`, in an order in which every contiguous
 // range contains each class in nearly the same share as the whole. The functions below cut this order. All of
 // them are pure, give the same result on every platform, and return indices in ascending order within a part.
-// No index is repeated or lost.
+// No part repeats an index, and the parts of a split or of folds have each index once.
 std::vector<std::int64_t> stratified_order(std::span<const std::int64_t> labels, std::uint64_t seed);
 
 // Returns one part for each fraction. Throws UserError unless the fractions are not negative and sum to 1.

@@ -14,8 +14,8 @@ namespace plexaura {
 // targets of any type. Thread-safe.
 class TensorDataset final : public SampleSource {
  public:
-  // Throws UserError if there is no tensor, a name is given twice, the tensors have different numbers of
-  // samples, or a value is NaN or infinite.
+  // Throws UserError if there is no tensor, a tensor is a scalar, a name is given twice, the tensors have different
+  // numbers of samples, or a value is NaN or infinite.
   explicit TensorDataset(std::vector<std::pair<std::string, Tensor>> fields);
 
   std::int64_t size() const override { return size_; }
@@ -29,7 +29,7 @@ class TensorDataset final : public SampleSource {
   std::int64_t size_;
 };
 
-// For a Trainer: `.train = tensor_dataset({{"x", xs}, {"y", ys}})`.
+// Makes a TensorDataset for a Trainer: `.train = tensor_dataset({{"x", xs}, {"y", ys}})`.
 std::shared_ptr<const SampleSource> tensor_dataset(std::vector<std::pair<std::string, Tensor>> fields);
 
 }  // namespace plexaura

@@ -48,7 +48,7 @@ class NpyArray {
   void read_bytes(std::int64_t first, std::span<std::uint8_t> into) const;
   // Returns all elements. Throws unless they are whole numbers below 2^63.
   std::vector<std::int64_t> whole_numbers() const;
-  // Returns all elements as UTF-8. Throws unless they are text.
+  // Returns all elements as UTF-8. Throws unless they are text of ASCII (kind S) or of Unicode (kind U).
   std::vector<std::string> texts() const;
 
  private:

@@ -28,8 +28,8 @@ RandomErasing::RandomErasing(const Options& options) : options_(options) {
   checked_span(name(), "ratio", options.ratio, 1 / most_ratio, most_ratio);
 }
 
-// Erases a rectangle. Leaves the image unchanged if ten tries find no rectangle that is smaller than the
-// image.
+// Erases a rectangle with probability p. Leaves the image unchanged if ten tries find no rectangle that is smaller
+// than the image.
 void RandomErasing::apply(Image& image, Random& random) const {
   constexpr int tries = 10;
   if (random.uniform() >= options_.p) return;

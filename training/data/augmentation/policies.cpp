@@ -114,7 +114,7 @@ bool is_signed(Reach reach) {
   return reach != Reach::none && reach != Reach::bits && reach != Reach::threshold;
 }
 
-// Draws an operation and its sign, and applies it with the magnitude of the bin.
+// Draws a sign, and applies the operation with the magnitude and, if its magnitudes have signs, with that sign.
 void apply_random(Image& image, const PolicyOperation& operation, double magnitude, const Pixels& pixels,
                   Random& random) {
   const bool is_negative = random.below(2) == 1;

@@ -19,7 +19,8 @@ Image decode_png(std::span<const std::uint8_t> bytes);
 // Decodes a PNG file for decode_class_mask(), so that its pixels hold class numbers.
 Image decode_png_numbers(std::span<const std::uint8_t> bytes);
 
-// Returns an image of this size with undefined pixels. Throws CodecError if the size is implausibly large.
+// Returns an image of this size with undefined pixels. Throws CodecError if a side is below 1 or the size is
+// implausibly large.
 Image make_image(std::int64_t width, std::int64_t height);
 
 }  // namespace plexaura::codecs

@@ -37,7 +37,7 @@ Image read_image_file(const std::filesystem::path& file);
 
 // Decodes a mask: a PNG file of grey values of at most 8 bits, or with a palette. The class of a pixel is its grey value,
 // which is not scaled, or its index in the palette. All three channels of the result hold the class. Throws UserError for
-// JPEG, which changes values; for colours, transparency and 16 bits; and as decode_image() does.
+// JPEG, which changes values; for colours, an alpha channel and 16 bits; and as decode_image() does.
 Image decode_class_mask(std::span<const std::uint8_t> bytes, const std::string& name);
 
 // Encodes a JPEG file with `quality` from 1 to 100. Throws UserError for an image that JPEG cannot represent

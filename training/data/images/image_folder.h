@@ -18,7 +18,8 @@ namespace plexaura {
 struct ImageFolderOptions {
   std::int64_t image_size = 224;  // pixels of each side of a sample
   // If true, samples are random crops whose shape and place are functions of (seed, epoch, index), and half
-  // of them are flipped. If false, the shorter side is scaled to shorter_side_of() and the centre is taken.
+  // of them are flipped: see also `horizontal_flip` and `operations`. If false, the shorter side is scaled to
+  // shorter_side_of() and the centre is taken.
   bool augment = false;
   double min_crop_scale = 0.08;  // smallest area of a crop, as a share of the image's area
   bool horizontal_flip = true;   // true: augmentation flips half of the samples

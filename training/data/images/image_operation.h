@@ -41,7 +41,7 @@ class ImageOperation {
   virtual void apply_to_mask(ClassMask& mask, Random& random) const;
   // Returns the width and height of every result; nothing if the image keeps its size.
   virtual std::optional<std::int64_t> side() const { return std::nullopt; }
-  // Returns the name in a configuration, which is that of torchvision's transform.
+  // Returns the name in a configuration, such as "random_crop" or, for torchvision's RandomErasing, "erasing".
   virtual std::string_view name() const = 0;
 };
 

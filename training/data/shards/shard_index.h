@@ -39,7 +39,7 @@ struct ShardRecord {
 // A shard file as the index expects it.
 struct ShardFile {
   std::uint64_t bytes = 0;     // bytes of the file's records; the end of the file follows them
-  std::uint64_t identity = 0;  // a hash of the checksums and sizes of its records
+  std::uint64_t identity = 0;  // a hash of the sizes, checksums and labels of its records
 };
 
 // The index of packed shards. Its format is described in docs/reference/shards.md.

@@ -27,7 +27,7 @@ class MissingColumn final : public UserError {
 
 // The treatment of a cell of a feature that is empty or has a word for a missing value ("NA", "nan", "?"): it is an
 // error; its row is left out; it becomes NaN, which StandardisedDataset replaces by the mean of its column; or it becomes
-// CsvOptions::missing_value.
+// CsvOptions::missing_value. A missing label or target is an error, but `drop` leaves out its row, too.
 enum class MissingCells : std::uint8_t { error, drop, mean, value };
 
 struct CsvOptions {
@@ -36,8 +36,8 @@ struct CsvOptions {
   // may be a sample.
   bool names_may_be_numbers = false;
   ColumnRef label = std::int64_t{-1};
-  // True: the user has not named the label. Then it is an error if the last column is the label and another
-  // column is named "label", "labels", "class" or "target", in small or capital letters.
+  // True: the user has not named the label. Then it is an error if a column is named "label",
+  // "labels", "class" or "target", in small or capital letters, and the last column, which is the label, is not.
   bool label_is_assumed = false;
   bool labelled = true;  // false: there is no label column, and every label is 0
   // Columns of numbers to predict. If some are given, there is no label column.
@@ -45,7 +45,7 @@ struct CsvOptions {
   // The features, in the order of a sample. Empty: all columns except the label's, the targets' and ignored ones, in the
   // file's order.
   std::vector<ColumnRef> features{};
-  // Columns that are not read. Their names and cells may be anything.
+  // Columns that are not read. Their cells may be anything, and so may their names, if no used column has the same.
   std::vector<ColumnRef> ignored{};
   // Features whose cells are words, each with the permitted words, or with none, which permits the words in the file.
   std::vector<CategoryColumn> categories{};
@@ -66,11 +66,12 @@ struct CsvOptions {
 // in LF or CRLF. Cells may be quoted ("a ""b"""). Blanks around a cell and empty lines are ignored. A column of words
 // becomes one feature for each word, named "COLUMN=WORD", at the place of the column; a missing word is 0 in all of
 // them if MissingCells::mean or value permits it. All other features are numbers: every cell must be a finite number,
-// unless CsvOptions::missing says what replaces a missing one. No label may be empty or a word for a missing value.
-// Every used column must have a name of its own, unless `features` lists it. In a table with labels or targets, the
-// numbers of a column must differ by more than the rounding of float32; numbers that differ only by the rounding of
-// float64 become one number. The constructor throws UserError with file:line:column (both counted from 1, the column in
-// characters) if a rule is broken. Thread-safe.
+// unless CsvOptions::missing says what replaces a missing one. No label may be empty or, unless missing_is_class is set
+// or class_names has it, a word for a missing value. In a header every used column has a name, or `features` is given,
+// and no other column has the same name. In a table with labels or targets, different numbers of a column must
+// differ by more than the rounding of float32; numbers that differ only by the rounding of float64 become one number.
+// The constructor throws UserError if a rule is broken, for a cell with file:line:column (both counted from 1, the
+// column in characters). Thread-safe.
 class CsvDataset final : public DatasetOf<float> {
  public:
   explicit CsvDataset(const std::filesystem::path& path, const CsvOptions& options = {});

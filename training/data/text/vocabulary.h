@@ -13,8 +13,8 @@ namespace plexaura {
 enum class TokenKind : std::uint8_t {
   bytes,
   characters,  // single characters of UTF-8
-  // A run of letters, digits and '_', or any other single character. A blank before it belongs to it. All characters beyond
-  // ASCII count as letters.
+  // A run of letters, digits and '_', or any other single character. A blank before it belongs to it, unless it is
+  // itself a blank, a tab or a line break. All characters beyond ASCII count as letters.
   words,
 };
 std::string_view name_of(TokenKind kind);
