@@ -53,7 +53,7 @@ std::string algorithm_of(Communicator& exchange, const std::string& name) {
   return shares_memory(exchange) && exchange.place().count == 1 ? "window" : "hierarchical";
 }
 
-// Chooses the algorithm and the least size of buckets for the gradients of `allreduce`.
+// Chooses the algorithm and the size of buckets for the gradients of `allreduce`.
 class AutomaticExchange final : public RankChoice<ExchangeWay> {
  public:
   AutomaticExchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters, RunOptions& options)
@@ -75,7 +75,8 @@ class AutomaticExchange final : public RankChoice<ExchangeWay> {
     return fmt::format("{} {}", way.bucket_bytes, way.algorithm);
   }
 
-  // Returns the stored choice. Returns an empty text if there is none, or if the caches of the ranks differ.
+  // Returns the stored choice. Returns an empty text if there is none, if the caches of the ranks differ, or
+  // if the tuning is not `cached`.
   std::string kept_name() override {
     key_ = key();
     if (tuning_ != Tuning::cached) return {};

@@ -19,9 +19,10 @@ bool buckets_change_bits(const Communicator& exchange, const RunOptions& options
 
 // Chooses the algorithm and the size of buckets of `allreduce` by measurements, if the YAML file does not set
 // them and they do not change the bits of the weights. Chooses nothing for gradients that are compressed or
-// smaller than 1 MiB, and if training.tuning is `off`. If all ranks find the same choice in the user's cache,
-// they take it and measure nothing. `exchange` is the communicator of the ranks that exchange gradients.
-// Afterwards it sums by the chosen algorithm, and all of these ranks have the same options. Collective.
+// smaller than 1 MiB, and if training.tuning is `off`. If training.tuning is `cached` and all ranks find the
+// same choice in the user's cache, they take it and measure nothing. `exchange` is the communicator of the ranks
+// that exchange gradients. Afterwards it sums by the chosen algorithm, and all of these ranks have the same options.
+// Collective.
 ChoiceReport decide_exchange(Communicator& exchange, const std::vector<ParameterSpec>& parameters,
                              RunOptions& options);
 

@@ -15,8 +15,8 @@ namespace plexaura {
 std::string algorithm_of_hosts(const RunOptions& options);
 
 // True if the options let devices sum the gradients: there are several ranks, the strategy is `allreduce`
-// without compression, the YAML file does not set the overlap, it sets the algorithm to `device` or not at
-// all, and the death of a rank ends the run. Returns the same on all ranks.
+// without compression, the overlap is `auto`, the algorithm is `device` or `auto`, and the death of a rank ends
+// the run. Returns the same on all ranks.
 bool may_sum_on_devices(const Communicator& exchange, const RunOptions& options);
 
 struct DeviceExchange {
@@ -28,7 +28,7 @@ struct DeviceExchange {
 using OpenBackend = std::function<std::unique_ptr<Backend>()>;
 
 // Lets the devices sum gradients if they can, and then sets `options.algorithm` to `device`. Throws UserError
-// on all ranks if they cannot, and the YAML file demands it. Collective.
+// on all ranks if may_sum_on_devices() is true, the YAML file demands it, and the devices cannot. Collective.
 DeviceExchange decide_device_exchange(Communicator& exchange, const OpenBackend& open, RunOptions& options);
 
 }  // namespace plexaura
