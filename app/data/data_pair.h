@@ -25,7 +25,7 @@ inline std::uint64_t label_hash(const Dataset& samples) {
 // The training and validation samples. Those of a regression are rows of features and targets.
 struct DataPair {
   DatasetPtr train;
-  DatasetPtr validation = {};                      // null if data.validation_limit is 0
+  DatasetPtr validation = {};                      // may be null if data.validation_limit is 0
   std::uint64_t origin = fnv_start;                // see RunData
   std::optional<std::uint64_t> older_origin = {};  // see RunData
   IgnoredFiles ignored = {};

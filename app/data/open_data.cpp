@@ -50,7 +50,8 @@ std::string where_looked(const Section& data, const fs::path& path) {
   return text;
 }
 
-// Checks that a table, an npz file and an HDF5 file are files, and that all other data is in a folder.
+// Checks that a table, an npz file and an HDF5 file are files, and that all other data, except for a text, is in a
+// folder.
 void require_kind(const Section& data, const std::string& format, const fs::path& path) {
   std::error_code error;
   const bool is_folder = fs::is_directory(path, error);

@@ -23,7 +23,8 @@ struct NamedSamples {
   Tensor samples;  // [names, ...]: float32, or uint8 for images
 };
 
-// Reads a file that was given to --predict: an image, or a table with a sample in each row. Throws UserError.
+// Reads a file that was given to --predict: an image, an IDX file of images, or a table with a sample in each row.
+// Throws UserError.
 using ReadSamples = std::function<NamedSamples(const std::string& file)>;
 
 // The data of a run.
@@ -34,7 +35,7 @@ struct RunData {
   std::string
       outputs;  // classes of `train`: "'a' (300), 'b' (100)"; or targets: "'height', 'width'"; or tokens
   std::string preparation;   // how files become samples: crops, scales, normalisation
-  ReadSamples read_samples;  // reads the files of --predict
+  ReadSamples read_samples;  // reads the files of --predict; empty if the format has none
   // The stream to train on instead of `train`, with the same fields; null: there is none. `steps_per_epoch` and
   // `shuffle_buffer` are those of TrainerOptions.
   std::shared_ptr<const StreamSource> stream = {};
@@ -47,7 +48,8 @@ struct RunData {
   // samples of a table.
   std::uint64_t origin = 0;
   std::optional<std::uint64_t> older_origin = {};  // see TrainerOptions
-  // True if the training and validation samples come from one table, text, array or set of shards.
+  // True if there are training samples, and the validation samples were taken from the same table, text, array, set of
+  // shards or folder of images.
   bool is_cut = false;
   // True if samples are scaled by statistics that were measured on `train` when it was opened.
   bool is_measured = false;

@@ -30,7 +30,7 @@ Standardisation without_words(Standardisation scale, const TrainedData& trained)
   return scale;
 }
 
-// Returns the scale of the columns from `first` on.
+// Returns the scale of `count` columns from `first` on.
 Standardisation part_of(const Standardisation& scale, std::size_t first, std::size_t count) {
   const auto part = [&](const std::vector<float>& numbers) {
     const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(first);
@@ -39,7 +39,7 @@ Standardisation part_of(const Standardisation& scale, std::size_t first, std::si
   return {part(scale.mean), part(scale.stddev)};
 }
 
-// Measures the columns that are to be scaled.
+// Measures the samples, and stores the scale of the columns and targets that are to be scaled.
 void measure(const Dataset& train, const DataOptions& options, TrainedData& trained) {
   const std::size_t columns = trained.columns.size();
   const std::size_t targets = trained.targets.size();

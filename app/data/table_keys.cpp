@@ -55,7 +55,7 @@ void check_names(const Section& data, const DataOptions& options) {
                                           quoted_for_error(name)));
 }
 
-// Refuses keys that need samples in another order than that of the stream.
+// Checks the command, requires a key for the labels, and refuses keys about reading samples, which a stream ignores.
 void check_keys_of_stream(const Section& data, const DataOptions& options) {
   if (options.stream.command->empty())
     throw data.error("stream", "is empty; give a command that prints rows, or remove the key");
