@@ -41,15 +41,15 @@ struct CommandLine {
   bool find_lr = false;              // true: sweeps the learning rate and exits
   std::int64_t overfit = 0;          // trains on this number of samples and exits; 0: trains normally
   bool check = false;                // true: tries once all that a run needs, and exits
-  std::vector<std::string> predict;  // files whose samples are predicted; empty: trains
-  std::string images;                // folder for the images that a reconstruction predicts; empty: none
+  std::vector<std::string> predict;  // files whose samples are predicted; empty: none
+  std::string images;                // folder for the images or masks of --predict; empty: none
   GenerateOptions generate;          // a text to continue, if the count is not 0
   std::string profile;               // path of the trace file; empty: none
   // The file by which clients, which are jobs of their own, find this server. Empty: this job is no such
   // server.
   std::string serve;
   std::string join;  // the file of the server to join; empty: none
-  int clients = 1;   // for a server: it ends when this number of clients has left
+  int clients = 1;   // for a server: it ends when so many clients have left, and none is there
   // For a server: the address on which it listens; empty: it listens for clients on this host only.
   std::string address;
   int port = 0;         // for a server: the port; 0: chosen by the system

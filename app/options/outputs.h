@@ -23,11 +23,11 @@ void make_output_folder(const char* option, const std::filesystem::path& folder)
 
 // Checks at the start all outputs that a run will write, so that a wrong place is not found after hours of
 // training: `checkpoints`, a folder or empty, the files of --log and --profile, and the folders of
-// --tensorboard and --report, of which the latter is made. Throws UserError if an output cannot be written,
-// if it contains something other than an older log or trace, which would be lost, and if it is a pipe, whose
-// reader could block the run. Also throws if both files are the same. Without --resume and --replace it also
-// throws if the newest checkpoint has fewer updates than the `last_step` of this run: it may belong to a run
-// that was to be resumed, and would be removed.
+// --tensorboard and --report, of which the latter is made. Throws UserError if checkpoints, the profile or the
+// report cannot be written, if an output contains something other than an older log or trace, which would be lost,
+// and if it is a pipe, whose reader could block the run. Also throws if --log and --profile name one file. Without
+// --resume and --replace it also throws if the newest checkpoint has fewer updates than the `last_step` of this run:
+// it may belong to a run that was to be resumed, and would be removed.
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step);
 
 }  // namespace plexaura

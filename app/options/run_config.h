@@ -27,7 +27,7 @@ inline constexpr std::string_view device_algorithm = "device";
 struct RunOptions {
   ArenaTypes types = {};  // the dtypes of the arenas, from training.precision
   StrategyOptions strategy = {};
-  CommunicatorOptions communicator = {};          // options of the communicator; `algorithm` is set later
+  CommunicatorOptions communicator = {};          // without `algorithm`, which has its own member
   std::string algorithm = "auto";                 // algorithm by which the strategy sums
   std::optional<std::int64_t> bucket_bytes = {};  // value of distributed.bucket_bytes; empty: auto
   bool finds_buckets = false;  // true: measurements may replace trainer.bucket_bytes by a faster size

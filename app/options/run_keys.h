@@ -37,7 +37,8 @@ struct TrainingInput {
   // Returns the number of samples of a step over all ranks. Returns nothing if neither or both keys are
   // given.
   std::optional<std::int64_t> samples_of_batch() const;
-  // Returns samples_of_batch(), limited to the number of training samples.
+  // Returns samples_of_batch(), or largest_batch if that returns nothing; limited to the number of training samples, if
+  // that is known.
   std::int64_t samples_of_step() const;
 };
 
