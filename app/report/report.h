@@ -60,7 +60,7 @@ class RunReport final : public TrainingObserver {
   StepRecord last_step_;
 };
 
-// Returns a text such as "validation loss 0.1234  validation accuracy 97.00 %".
+// Returns a text such as "validation loss 0.1234  validation accuracy 97.00 %", or "no validation" for a loss of NaN.
 std::string validation_text(double loss, const std::vector<MetricValue>& metrics);
 
 // Returns a text such as "exchanged 41.7 MB in 521 ms (80.0 MB/s)  sent 20.9 MB  waited 104 ms  overlap 80
@@ -70,7 +70,7 @@ std::string exchange_text(const ExchangeRecord& record);
 // Returns a text such as "the others waited 1.20 s for rank 3".
 std::string straggler_text(const RankWaits::Straggler& straggler);
 
-// Returns a warning about parameters that the first step does not train. `dead` is
+// Returns a warning about parameters that the first or the second step did not train. `dead` is
 // StepRecord::dead_gradients.
 std::string dead_gradients_sentence(const std::vector<std::string>& dead);
 
