@@ -43,7 +43,7 @@ std::string text_of_vocabulary(const Vocabulary& vocabulary) {
 }
 
 // Returns the settings that define what weights mean: the model, the scaling of samples and targets, the
-// noise, the named classes, and the vocabulary.
+// noise, the named classes, the words of columns, and the vocabulary.
 Settings settings_of(const Setup& setup) {
   const Settings values = values_of(setup);
   Settings settings = values;

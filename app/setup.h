@@ -36,8 +36,8 @@ Setup read_setup(const std::string& kind, const CommandLine& line, Communicator&
 // include all keys that were used. `ranks` is the number of ranks that train.
 void read_run_options(Setup& setup, const CommandLine& line, int ranks);
 
-// Returns the values that must be equal on all ranks, by name. Paths of folders are not included, because
-// they may differ between hosts.
+// Returns the values that must be equal on all ranks, by name. The paths in data.path, data.targets (of
+// images) and output.dir are not included, because they may differ between hosts.
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line);
 
 std::vector<ParameterSpec> parameters_of(const Setup& setup);

@@ -178,8 +178,8 @@ bool Survivors::all_have_ended(bool has_ended) {
   return all.agree(has_ended, patience());
 }
 
-// Returns the seconds to wait for other ranks to regroup. A spare waits longer, because ranks that train
-// detect a death only after their current computation. 0 means the deadline of the communicator.
+// Returns the seconds to wait for other ranks to regroup. A spare and a rank that serves wait longer, because ranks
+// that train detect a death only after their current computation. 0 means the deadline of the communicator.
 double Survivors::patience() const { return trains_ ? 0 : patience_seconds; }
 
 // Waits until training begins. A death before that ends the run: a spare ends with the same error as the

@@ -144,7 +144,7 @@ void add_judgement(Json& facts, const EndedRun& run) {
     facts["confusion"] = judgement.confusion;
 }
 
-// Adds the first training samples, as the first epochs of the run read them.
+// Adds the first training samples, as the first epochs of the run read them, except that mixing has other partners.
 void add_examples(Json& facts, const EndedRun& run) {
   const SampleSource& source = *run.setup.data.train;
   if (is_remote(source)) {
