@@ -9,9 +9,9 @@
 
 namespace plexaura {
 
-// Makes the operations of the list `data.augmentation`. `image_size`: the width and height of a sample. Throws UserError,
-// with line and column, for an element that does not name one operation, for a wrong key, and if the images would have
-// another size.
+// Makes the operations of the list `data.augmentation`. `image_size` is the width and height of a sample. Throws
+// UserError, with line and column, for an element that does not name one operation, for a wrong key, and if the
+// images would have another size.
 ImageOperations read_augmentation(const Section& data, const std::vector<Section>& list,
                                   std::int64_t image_size);
 

@@ -15,7 +15,7 @@ struct OpenedShards {
   std::uint64_t identity = 0;   // changes if a training sample or the order does
 };
 
-// Opens the shards in data.path. `trained`: as for open_data(). Throws UserError that names the file, for shards
+// Opens the shards in data.path. For `trained` see open_data(). Throws UserError that names the file, for shards
 // that do not fit the task, and for keys without effect on them.
 OpenedShards open_shards(const Section& data, const DataOptions& options, Task task,
                          const std::optional<TrainedData>& trained);

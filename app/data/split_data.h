@@ -23,9 +23,9 @@ void require_each_class(const Section& data, const char* key, const std::string&
                         const Dataset& whole, std::string_view remedy);
 
 // Divides samples into those to train on and those to validate on: by folds, one of which is for validation, or by a
-// share. `whole`: all samples as a model is trained on them; `unchanged`: the same samples without augmentation.
-// `trains`: the data is for training; a trained model may be used on all samples. The origin of the result is a hash of
-// the division and the labels.
+// share. `whole` has all samples as a model is trained on them, and `unchanged` the same samples without augmentation.
+// `trains` is true if the data is for training; otherwise all samples may be for validation. The origin of the
+// result is a hash of the division and the labels.
 DataPair divide_samples(const Section& data, const DataOptions& options, const DatasetPtr& whole,
                         const DatasetPtr& unchanged, bool trains);
 

@@ -5,9 +5,9 @@
 
 namespace plexaura {
 
-// Opens the text of data.format text: divides it into tokens, and these into windows. `trained`: the data of a model that
-// was trained before, whose vocabulary is used; empty: the vocabulary is that of the training text. Throws UserError with
-// file and line, or with the name of a file.
+// Opens the text of data.format text: divides it into tokens, and these into windows. `trained` describes the data of a
+// model that was trained before, whose vocabulary is used; if it is empty, the vocabulary is that of the training
+// text. Throws UserError with file and line, or with the name of a file.
 RunData open_text(const Section& data, const DataOptions& options, const std::optional<TrainedData>& trained,
                   DataUse use);
 

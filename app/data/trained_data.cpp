@@ -15,7 +15,7 @@ namespace {
 
 std::string class_key(std::size_t index) { return fmt::format("data.class {}", index); }
 
-// `kind`: "column" or "target".
+// Returns a key in the metadata. `kind` is "column" or "target".
 std::string scaled_key(std::string_view kind, std::size_t index) {
   return fmt::format("data.{} {}", kind, index);
 }

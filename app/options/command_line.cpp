@@ -82,8 +82,8 @@ void require_file(const std::string& program, const CommandLine& line) {
       fmt::format("{}: no YAML file was named; for example: {} {}", program, program, example_for(program)));
 }
 
-// Adds the files that stand after other options to those of --predict. `others`: the words that belong to no option. CLI11
-// returns an empty text for an option without values.
+// Adds the files that stand after other options to those of --predict. `others` has the words that belong to no
+// option. CLI11 returns an empty text for an option without values.
 void take_files(const std::string& program, CommandLine& line, const std::vector<std::string>& others,
                 bool predicts) {
   if (line.predict == std::vector<std::string>{""}) line.predict.clear();

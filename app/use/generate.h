@@ -19,7 +19,7 @@ std::int64_t drawn_token(std::span<const double> logits, const Vocabulary& vocab
                          const GenerateOptions& options, Random& random);
 
 // Returns the prompt and the tokens after it, each of which depends on the tokens before it that fit into one window. The
-// same options and weights give the same text. The store contains the weights. `strict`, `ops_on_host`: see
+// same options and weights give the same text. The store contains the weights. For `strict` and `ops_on_host` see
 // predictions(). Throws UserError for an empty prompt, and one that is not UTF-8 unless the tokens are bytes.
 std::string generated_text(const GenerateOptions& options, Model& model, const Vocabulary& vocabulary,
                            ParameterStore& store, Backend& backend, bool strict,

@@ -19,12 +19,12 @@ namespace plexaura {
 class NextTokenLogits {
  public:
   // Copies the weights to a store that also has the buffers of the incremental model. The model must outlive this object.
-  // `strict`: see CompileOptions. `calls`: how many calls will be made.
+  // For `strict` see CompileOptions. `calls` is the number of calls that will be made.
   NextTokenLogits(Model& model, const ParameterStore& weights, Backend& backend, bool strict,
                   std::int64_t calls);
 
-  // `tokens`: those of the last call, and at least one more after them, else InternalError is thrown. Returns a logit for each
-  // token of the vocabulary.
+  // `tokens` are those of the last call, and at least one more after them. Otherwise throws InternalError. Returns a
+  // logit for each token of the vocabulary.
   std::vector<double> operator()(std::span<const std::int32_t> tokens);
 
   // Returns how many positions the calls have computed so far.

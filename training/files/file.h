@@ -34,7 +34,7 @@ class InputFile {
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t limit);
 
 // Overwrites a file in place, without the guarantees of an AtomicFile and without a sync to disk. Throws as
-// AtomicFile does, and removes the file then. Thread-safe for different paths.
+// AtomicFile does, but accepts a device. Removes the file if writing fails. Thread-safe for different paths.
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 
 // A file that appears under its name completely or not at all. Bytes are written to a temporary file in the

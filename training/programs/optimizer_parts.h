@@ -39,8 +39,8 @@ std::set<std::string> trained_parameters(const ParameterStore& store, std::span<
 Placement placed_beside(const Placement& present, std::span<const TrainedParts::Part> kept,
                         const Placement& added, std::int64_t added_states);
 
-// Marks the store as used by this thread, until the result is destroyed. `function`: the call of the user, for errors.
-// Throws UserError if another thread is in a call of an Optimizer of the store.
+// Marks the store as used by this thread, until the result is destroyed. `function` names the call of the user in
+// errors. Throws UserError if another thread is in a call of an Optimizer of the store.
 InUse use_of(const ParameterStore& store, const char* function);
 
 // Throws UserError on all ranks if these have found different checkpoints in the folder. `mine` is a text about the

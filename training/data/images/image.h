@@ -46,7 +46,7 @@ std::vector<std::uint8_t> encode_jpeg(const Image& image, int quality = 90);
 
 // Encodes a PNG file. Throws UserError for an image that PNG cannot represent, such as one without pixels.
 std::vector<std::uint8_t> encode_png(const Image& image);
-// Encodes a PNG file with 8 bits of grey for each pixel. `values`: [height, width].
+// Encodes a PNG file with 8 bits of grey for each pixel. `values` are [height, width].
 std::vector<std::uint8_t> encode_grey_png(std::int64_t width, std::int64_t height,
                                           std::span<const std::uint8_t> values);
 

@@ -83,8 +83,8 @@ class ImageFolderDataset final : public DatasetOf<std::uint8_t> {
 // Throws UserError that names the folder for options that are not permitted.
 void check_image_options(const std::filesystem::path& root, const ImageFolderOptions& options);
 
-// Makes a sample of an ImageFolderDataset from the image with this index: uint8 [3, image_size, image_size]. `mask`: the
-// mask of the image, of the same size, gets the same crops and moves; null: there is none.
+// Makes a sample of an ImageFolderDataset from the image with this index: uint8 [3, image_size, image_size]. `mask`,
+// the mask of the image, has the same size, and gets the same crops and moves. It may be null.
 void make_sample(Image image, const ImageFolderOptions& options, const SampleContext& context,
                  std::int64_t index, std::span<std::uint8_t> sample, ClassMask* mask = nullptr);
 

@@ -43,7 +43,7 @@ class ImageList {
  private:
   // Returns a text such as " but 3 in WebP"; empty if all pictures have a format that is read.
   std::string unread_pictures() const;
-  // `above`: the real paths of the folders that lead to the folder `below`.
+  // Adds the images of the folder `below`. `above` has the real paths of the folders that lead to that folder.
   void add(const std::string& below, std::vector<std::filesystem::path> above);
   // Adds a file whose name does not show its format.
   void add_unnamed(const std::string& below, const std::filesystem::path& path);

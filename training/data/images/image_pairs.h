@@ -18,8 +18,8 @@ struct MaskOptions {
   std::optional<std::int64_t> ignored = {};  // another number that pixels may have, from 0 to 255
 };
 
-// Throws UserError, which names the operation, if masks cannot follow the augmentation of the images. `others`: the names of
-// operations to propose instead.
+// Throws UserError, which names the operation, if masks cannot follow the augmentation of the images. `others` has
+// the names of operations that the error proposes instead.
 void check_mask_operations(const ImageFolderOptions& options, const MaskOptions& mask,
                            const std::vector<std::string>& others = {});
 
@@ -30,8 +30,8 @@ void check_mask_operations(const ImageFolderOptions& options, const MaskOptions&
 // ImageOperation::apply_to_mask(). Samples are sorted as in an ImageFolderDataset. Thread-safe.
 class ImagePairs final : public SampleSource {
  public:
-  // `mask`: given if the targets are masks. Throws UserError if a folder cannot be read, if there is no image, if an image
-  // has no target or several, and for operations that masks cannot follow.
+  // `mask` is given if the targets are masks. Throws UserError if a folder cannot be read, if there is no image, if
+  // an image has no target or several, and for operations that masks cannot follow.
   ImagePairs(const std::filesystem::path& images, const std::filesystem::path& targets,
              const ImageFolderOptions& options, const std::optional<MaskOptions>& mask = {});
 

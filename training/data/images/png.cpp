@@ -129,7 +129,7 @@ namespace plexaura {
 
 namespace {
 
-// `format`: PNG_FORMAT_RGB or PNG_FORMAT_GRAY, with 3 or 1 bytes for each pixel.
+// Encodes a PNG file. `format` is PNG_FORMAT_RGB or PNG_FORMAT_GRAY, with 3 or 1 bytes for each pixel.
 std::vector<std::uint8_t> encode_pixels(std::int64_t width, std::int64_t height, png_uint_32 format,
                                         std::span<const std::uint8_t> pixels) {
   png_image header{};

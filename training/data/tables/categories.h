@@ -21,7 +21,7 @@ struct CategoryColumn {
 // Returns the name of the feature of a word: "colour=red".
 std::string feature_of_word(const std::string& column, const std::string& word);
 
-// Finds the columns of a table from the names of its features. `categories`: the names of the columns of words.
+// Finds the columns of a table from the names of its features. `categories` has the names of the columns of words.
 
 // Returns the column of words that a feature was made from; null for a column of numbers.
 const std::string* category_of(const std::string& feature, std::span<const std::string> categories);
@@ -35,7 +35,7 @@ std::vector<CategoryColumn> words_of_features(std::span<const std::string> featu
 // Numbers the words of a column while a file is read.
 class WordNumbers {
  public:
-  // `given`: the permitted words, in the order of their numbers; empty: all words.
+  // `given` has the permitted words, in the order of their numbers. If it is empty, all words are permitted.
   explicit WordNumbers(std::span<const std::string> given);
 
   // Returns the number of a word, or nothing if it is not permitted. A new word gets the next number.

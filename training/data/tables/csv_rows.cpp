@@ -99,7 +99,7 @@ bool has_decimal_comma(std::string text) {
   return is_number(text);
 }
 
-// `role`: "features" or "targets".
+// Returns the number in a cell. `role` is "features" or "targets".
 double parse_cell(const std::string& text, const std::string& place, const std::string& column,
                   std::string_view role) {
   double value = 0;

@@ -61,7 +61,7 @@ class ClassPlaces {
 // The rows of a table that were read so far, as numbers, with labels as text. Used by the classes that read tables.
 class CsvRows {
  public:
-  // Finds the columns that are read. `first`: the first row of the file, which is not appended. Throws UserError, and
+  // Finds the columns that are read. `first` is the first row of the file, and is not appended. Throws UserError, and
   // MissingColumn, as CsvDataset does.
   CsvRows(const std::string& file, const CsvText& text, const CsvRow& first, const CsvOptions& options);
 

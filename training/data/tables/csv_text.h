@@ -20,9 +20,9 @@ using CsvRow = std::vector<CsvCell>;
 // whole text.
 class CsvText {
  public:
-  // `name`: the file's name, for errors. `text` must outlive this. Throws UserError for text that is not
-  // UTF-8, with the line. `first_line`: the number of the text's first line in the file. If it is 1, also throws for files
-  // of other formats, and for lines that end in CR alone.
+  // `name` is the file's name in errors. `text` must outlive this. Throws UserError for text that is not
+  // UTF-8, with the line. `first_line` is the number of the text's first line in the file. If it is 1, also throws
+  // for files of other formats, and for lines that end in CR alone.
   CsvText(std::string name, std::string_view text, char delimiter, std::int64_t first_line = 1);
 
   // Reads the next row that is not empty; returns false after the last one. Throws UserError for a quote that

@@ -23,7 +23,7 @@ bool read_values(const Dataset& samples, std::int64_t index, std::span<std::byte
 // Measures the training set; the result is used for training and validation sets. The standard deviation is that of the
 // population (divided by the number of samples). Ignores values that are NaN, which stand for missing ones. Throws
 // UserError for a value that is NaN in every sample, for an empty dataset, and for samples of another dtype than float32.
-// `on_error`: what is done about a sample that cannot be read; skip leaves it out.
+// OnError::skip leaves out samples that cannot be read.
 Standardisation measure_standardisation(const Dataset& training_set, OnError on_error = OnError::fail);
 
 // Another dataset with every value of a sample replaced by (value - mean) / stddev. With `fills_missing` NaN is

@@ -19,8 +19,8 @@ std::vector<std::int64_t> window_starts(std::int64_t tokens, std::int64_t length
 // of them. Positions after the end of the text have the token 0 and the target no_target. Thread-safe.
 class TokenWindows final : public SampleSource {
  public:
-  // `starts`: where the windows begin, each at a token that is followed by another; may be empty. Throws UserError for
-  // others, and for a length below 1.
+  // `starts` says where the windows begin, each at a token that is followed by another. It may be empty. Throws
+  // UserError for other starts, and for a length below 1.
   TokenWindows(std::vector<std::int32_t> tokens, std::int64_t length, std::vector<std::int64_t> starts);
 
   std::int64_t size() const override { return std::ssize(starts_); }
