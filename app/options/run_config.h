@@ -41,7 +41,7 @@ struct RunOptions {
 };
 
 // Reads the sections `training`, `distributed` and `output`. `samples` is the number of training samples, on
-// which the length of schedules may depend; 0 if no training set is open.
+// which the length of schedules may depend; 0 if no training set is open, or if schedules need not fit it.
 RunOptions read_options(const Config& config, std::int64_t samples, int ranks);
 
 // Reads output.dir, the folder of checkpoints, before the other sections can be read. Returns an empty path

@@ -21,7 +21,7 @@ inline constexpr std::int64_t most_epochs = 1'000'000'000;
 
 // Values of the section `training` from which several options are computed.
 struct TrainingInput {
-  std::int64_t samples = 0;  // number of samples in the training set; 0: no training set is open
+  std::int64_t samples = 0;  // number of samples of an epoch; 0: it is not known, or does not matter
   int ranks = 1;
   std::optional<std::int64_t> batch_size = {};  // number of samples of a step over all ranks
   std::optional<std::int64_t> batch_per_rank = {};

@@ -55,7 +55,7 @@ struct ScheduleInput {
 struct RunLength {
   std::int64_t epochs = 1;
   std::int64_t steps_per_epoch = 1;
-  bool is_known = true;  // false: no training set is open, so the number of steps in an epoch is not known
+  bool is_known = true;  // false: the number of steps in an epoch is not known, or does not matter
 };
 
 // schedule_keys() returns the keys of `schedule` in `training`, and schedule_part_keys() those of an element of

@@ -28,7 +28,7 @@ struct RunState {
   // Divisor of epoch_loss: the number of samples, or the sum of LossOutputs::weight.
   double epoch_samples = 0;
   std::uint64_t data_origin = 0;  // hash of the data's origin: see TrainerOptions
-  std::int64_t samples = 0;       // number of samples in the training set
+  std::int64_t samples = 0;       // number of samples in the training set, or in an epoch of a stream
   // Number of samples of a step over all ranks. A run that resumes within an epoch must have the same number, and the
   // same `samples`, so that each step gets the samples that it would have had.
   std::int64_t batch_size = 0;
@@ -47,7 +47,8 @@ struct RunState {
   // another schedule.
   std::optional<PlateauState> plateau = {};
   std::string plateau_metric = {};
-  // The goal by which epochs are compared (see name_of()), and the best epoch so far. Empty without a goal.
+  // The goal by which epochs are compared (see name_of()), and the best epoch so far. Empty if neither
+  // this run nor the one that it continues has a goal.
   std::string goal = {};
   BestEpoch best = {};
   // The number of samples of the stream that the run has used; with a stream for each rank, the number of each rank.

@@ -31,7 +31,7 @@ void check_mask_operations(const ImageFolderOptions& options, const MaskOptions&
 class ImagePairs final : public SampleSource {
  public:
   // `mask` is given if the targets are masks. Throws UserError if a folder cannot be read, if there is no image, if
-  // an image has no target or several, and for operations that masks cannot follow.
+  // an image has no target or several, if two images have one target, and for operations that masks cannot follow.
   ImagePairs(const std::filesystem::path& images, const std::filesystem::path& targets,
              const ImageFolderOptions& options, const std::optional<MaskOptions>& mask = {});
 
