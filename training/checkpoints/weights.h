@@ -34,10 +34,10 @@ void require_weights_file(const std::filesystem::path& path);
 // dtype are converted. A name that the model does not have is an error, except num_batches_tracked, a counter
 // that other frameworks write and that is not needed here. If all names in the file begin with "module." or
 // "_orig_mod.", the prefixes of PyTorch's wrappers, and the model does not have the first of them, the prefix is
-// ignored. A parameter or buffer that matches
-// one of the patterns `skip` (see is_named_like(); a tied parameter matches by each of its names) keeps its
-// value, whatever the file contains. Throws UserError for a pattern that matches neither a parameter of the
-// store nor a tensor of the file, not counting num_batches_tracked. Returns the metadata of the file.
+// ignored. A parameter or buffer that matches one of the patterns `skip` (see is_named_like(); a tied parameter
+// matches by each of its names) keeps its value, whatever the file contains, and a tensor of the file whose name
+// matches one is ignored. Throws UserError for a pattern that matches neither a parameter of the store nor a tensor of
+// the file, not counting num_batches_tracked. Returns the metadata of the file.
 Metadata load_weights(const std::filesystem::path& path, ParameterStore& store,
                       const std::vector<std::string>& skip = {});
 // Overwrites as load_weights() does, for a caller whose user cannot skip parameters: no error advises it.
