@@ -154,7 +154,7 @@ TrainingResult Survivors::run(ParameterStore& store, Backend& backend, Trainer* 
   }
 }
 
-// Called after all ranks have ended their work, so the death of a rank has no effect any more.
+// Called after all ranks have ended their work. So the death of a rank, which the others outlive, has no effect.
 int Survivors::share_status(int mine) const {
   try {
     return roles().share_status(mine);

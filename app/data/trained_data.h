@@ -14,7 +14,7 @@ namespace plexaura {
 // The facts about a model's training data that are needed to use the model on other samples.
 struct TrainedData {
   std::vector<std::string> classes;       // empty if there are targets or a text
-  std::vector<std::string> columns = {};  // names of the features of a table, in the order of a sample
+  std::vector<std::string> columns = {};  // names of the features of rows, in the order of a sample
   // Scale of each column; mean 0 and deviation 1 if columns are not scaled.
   Standardisation scale = {};
   std::vector<std::string> targets =

@@ -16,14 +16,14 @@ namespace plexaura {
 // are in memory. Thread-safe.
 class ByteRange {
  public:
-  // The whole of a file. Throws as InputFile does.
+  // Takes a whole file. Throws as InputFile does.
   explicit ByteRange(const std::filesystem::path& path);
-  // `count` bytes of a file from `begin` on. Throws UserError, which names `name`, if the file has fewer.
+  // Takes `count` bytes of a file from `begin` on. Throws UserError, which names `name`, if the file has fewer.
   ByteRange(std::string name, std::shared_ptr<const InputFile> file, std::uint64_t begin,
             std::uint64_t count);
   ByteRange(std::string name, std::vector<std::uint8_t> bytes);
 
-  // The name for errors.
+  // Returns the name for errors.
   const std::string& name() const { return name_; }
   std::uint64_t size() const { return size_; }
   // Fills `into` with the bytes from `offset` on. Throws UserError if the range has fewer.
