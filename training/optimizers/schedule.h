@@ -42,14 +42,14 @@ struct LinearRate {
 // peak · (1 − t)^power, where t goes from 0 at the end of the warm-up to 1 at step `steps`, and stays 1 after that, as
 // PolynomialLR.
 struct PolynomialDecay {
-  std::int64_t steps = 1;  // number of steps of the whole run, including warm-up
+  std::int64_t steps = 1;  // number of steps of the schedule, including warm-up
   double power = 1;        // above 0
 };
 
 // floor + (peak − floor) · (1 + cos(π · t)) / 2, where t goes from 0 at the end of the warm-up to 1 at step
 // `steps`, and stays 1 after that (Loshchilov and Hutter 2017, one period).
 struct CosineDecay {
-  std::int64_t steps = 1;  // number of steps of the whole run, including warm-up
+  std::int64_t steps = 1;  // number of steps of the schedule, including warm-up
   double floor = 0;        // the learning rate at the end
 };
 
@@ -82,7 +82,7 @@ struct Cyclic {
 // and falls along half a cosine to peak / (start_divisor · end_divisor), at the last step (Smith and Topin
 // 2018, in the commonly used form with cosines). It contains its own warm-up, so `warmup_steps` must be 0.
 struct OneCycle {
-  std::int64_t steps = 1;  // number of steps of the whole run
+  std::int64_t steps = 1;  // number of steps of the schedule
   double rising = 0.3;     // share of the steps in which the rate rises, from 0 to 1
   double start_divisor = 25;
   double end_divisor = 1e4;
