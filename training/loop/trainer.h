@@ -62,7 +62,7 @@ class Trainer {
   void step_on_zeros();
   // Trains to the end of the run. Throws UserError if it is called twice, except after a regroup(), and if options.output
   // has checkpoints of an earlier run, which was not resumed and may not be replaced. Each of several observers gets every
-  // record, in the order of the list. The list takes references: run({first, second}).
+  // record until one of them throws, in the order of the list. The list takes references: run({first, second}).
   TrainingResult run();
   TrainingResult run(TrainingObserver& observer);
   TrainingResult run(std::vector<std::reference_wrapper<TrainingObserver>> observers);

@@ -17,8 +17,8 @@ namespace plexaura {
 // their offsets. Thread-safe.
 class ShardFiles {
  public:
-  // Reads the index, and opens the shards. Throws UserError that names the file if one is missing, damaged, shorter or
-  // longer than the index says, or belongs to another index.
+  // Reads the index, and opens the shards. Throws UserError that names the file if one is missing, if the index is
+  // damaged, and if a shard is shorter or longer than the index says, or belongs to another index.
   ShardFiles(const std::filesystem::path& folder, const std::string& part);
 
   const ShardContents& contents() const { return index_.contents; }
