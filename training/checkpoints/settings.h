@@ -31,7 +31,7 @@ enum class WeightsUse : std::uint8_t {
 
 // Throws UserError that names file, key and both values if the settings of a file of weights differ from
 // `now`; `advice` is the end of the sentence. Compares nothing if the file has no settings, or if `now` is
-// empty.
+// empty. A key of `data` that only some formats have is compared only if both have a value for it.
 void check_settings(const std::filesystem::path& path, const Metadata& metadata, const Settings& now,
                     std::string_view advice, WeightsUse use = WeightsUse::samples_of_data);
 

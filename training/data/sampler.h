@@ -25,8 +25,8 @@ std::vector<std::int64_t> epoch_order(std::int64_t size, bool shuffle, std::uint
 
 // Returns the order of an epoch in which each sample is drawn at random, with replacement: as many samples as there are
 // weights, each in proportion to its weight. So a sample may come several times or not at all. It is a function of
-// (weights, seed, epoch) and the same on every platform. Throws UserError unless the weights are finite, not negative, and
-// not all 0.
+// (weights, seed, epoch) and the same on every platform. Throws UserError unless the weights are
+// finite and not negative, with a sum that is finite and above 0.
 std::vector<std::int64_t> weighted_order(std::span<const double> weights, std::uint64_t seed,
                                          std::int64_t epoch);
 

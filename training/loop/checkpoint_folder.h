@@ -17,8 +17,8 @@ class CheckpointFolder {
 
   bool is_written() const { return !path_.empty(); }
   // Called by all ranks together, before the first step, so that an error costs no work, and again after ranks were
-  // lost. Rank 0 takes the
-  // lock of the folder, also from ranks that were lost, because their processes may be stopped instead of dead.
+  // lost. Rank 0 takes the lock of the folder, also from ranks that were lost, because their processes may be
+  // stopped instead of dead.
   // Throws what prepare_checkpoints() and FolderLock throw.
   void lock(Collective& ranks);
   // Throws UserError if the folder has checkpoints that this run has not written. Called by all ranks together, for a run

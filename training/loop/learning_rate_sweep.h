@@ -39,8 +39,8 @@ std::optional<double> suggested_rate(std::span<const SweptRate> rates);
 
 // Trains with a learning rate that grows by the same factor from step to step, and then restores the weights
 // and buffers of the store bit for bit, also if it throws. The state of the optimizer is reset. Random
-// numbers are functions of TrainerOptions::seed and the step, and so are the same in the next run. Uses
-// neither the validation data, the schedule nor the goal, and writes no checkpoints. All ranks call it
+// numbers are functions of TrainerOptions::seed and of their place in the run, and so are the same in the next
+// run. Uses neither the validation data, the schedule nor the goal, and writes no checkpoints. All ranks call it
 // together and get the same result. Throws UserError for an empty range, and for a strategy with which each
 // rank makes its own steps. Throws what the Trainer throws.
 LearningRateSweep sweep_learning_rates(TrainerParts parts, TrainerOptions options,

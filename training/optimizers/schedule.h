@@ -91,9 +91,8 @@ struct OneCycle {
 // The learning rate of each step: a pure function of the step's number and, with a Plateau, of what was observed, so
 // that a resumed run needs nothing else. If a Trainer continues with another number of steps in an epoch, it passes
 // the step's number that the same place would have had with that length of an epoch from the beginning. Steps count
-// from 0. During the first
-// `warmup_steps` (w) the decay's rate is multiplied by (step + 1) / w: the warm-up rises linearly and reaches
-// the full rate with its last step.
+// from 0. During the first `warmup_steps` (w) the decay's rate is multiplied by (step + 1) / w: the warm-up rises
+// linearly and reaches the full rate with its last step.
 class Schedule {
  public:
   using Decay = std::variant<ConstantRate, StepDecay, MultiStepDecay, ExponentialDecay, LinearRate,

@@ -46,8 +46,8 @@ struct OptimizerOptions {
 // On several ranks each feeds its own batch, of equal size, and the step is that of the mean of all losses: with a loss
 // that is a mean over samples, the step of one rank with all of these samples. All ranks make the same calls of step(), its
 // parts, save(), resume() and observe(). If step(), gradients(), save() or resume() fails on one rank because of its
-// data or its machine, it throws on all. Without OptimizerOptions::ranks
-// this rank is the only one, also for a model that sums over all ranks.
+// data or its machine, it throws on all. Without OptimizerOptions::ranks this rank is the only one, also for a model
+// that sums over all ranks.
 //
 // Several Optimizers may train a store, each with a loss, a rule and parameters of its own (OptimizerOptions::parameters),
 // of which no two have one in common. For each of them the parameters of the others are constants. They share the

@@ -52,8 +52,8 @@ struct StepMemory {
 
 // All programs of a run, compiled before the first step: gradients for every size of a micro-batch of this rank (with
 // ProgramOptions::draws_parts: of any rank), the update, and the Evaluator's programs for validation. They share one store,
-// and one workspace that is as large as the largest program needs. The store, the backend, the collective, the strategy,
-// the profile and the tuner must outlive this object. Only one thread may use it at a time.
+// and one workspace that is as large as the largest program needs. The store, the backend, the collective, the
+// strategy, the profile and the tuner must outlive this object. Only one thread may use it at a time.
 class TrainingPrograms {
  public:
   // Places the store. Rank 0 broadcasts its placement and the times of kernels that it knows, so that both are equal on all

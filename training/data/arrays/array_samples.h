@@ -25,11 +25,11 @@ struct ArrayLabels {
 ArrayLabels read_labels(const NpyArray& array, const std::vector<std::string>& classes);
 
 // Samples of numbers in an array [N, ...] of any type of numbers: float32 [...]. Images [N, C, H, W] or
-// [N, H, W, C] are float32 [C, H, W]. Each sample is read at its place in the file. With targets, numbers in an
-// array [N] or [N, targets], the samples must be [N, features]; a sample is then float32 [features + targets],
-// the targets last, and every label is 0: TargetSamples separates them. The constructors throw UserError that
-// names the array for other shapes and for different numbers of samples. For text, the first constructor throws, and
-// with targets read() does. Thread-safe.
+// [N, H, W, C] are float32 [C, H, W]. Each sample is read at its place in the array's ByteRange. With
+// targets, numbers in an array [N] or [N, targets], the samples must be [N, features]; a sample is then float32
+// [features + targets], the targets last, and every label is 0: TargetSamples separates them. The constructors throw
+// UserError that names the array for other shapes and for different numbers of samples. For text, the first
+// constructor throws, and with targets read() does. Thread-safe.
 class ArrayNumbers final : public DatasetOf<float> {
  public:
   ArrayNumbers(NpyArray samples, ArrayLabels labels, std::optional<ChannelAxis> channels);

@@ -22,7 +22,7 @@ struct NpyType {
 };
 
 // An array in a file of numpy (.npy), or in another file that says type and shape, whose elements are read at their
-// places in the file: floating numbers of 16, 32 and 64 bits, whole ones of 8 to 64 bits, bool, and text, in either
+// places in a ByteRange: floating numbers of 16, 32 and 64 bits, whole ones of 8 to 64 bits, bool, and text, in either
 // byte order. Errors are UserErrors that name the file, and the element with its offset in the file. Thread-safe.
 // Source: numpy.lib.format, versions 1.0 to 3.0.
 class NpyArray {
