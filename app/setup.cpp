@@ -195,6 +195,7 @@ ParameterStore make_store_of(const Setup& setup) {
 std::map<std::string, std::string> facts_of(const Setup& setup, const CommandLine& line) {
   std::map<std::string, std::string> facts = values_of(setup);
   facts.erase("data.path");
+  facts.erase("data.validation_path");
   // Other ranks may have the folder of targets at another path, as with data.path.
   if (setup.data.sample().dtype == DType::uint8) facts.erase("data.targets");
   // Ranks that form one client draw data together. The number of parts that they read ahead depends on their

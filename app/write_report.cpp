@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "training/data/remote_samples.h"
 #include "training/files/file.h"
+#include "training/files/shortage.h"
 #include "training/optimizers/averaged_weights.h"
 #include "training/ranks/on_rank_0.h"
 
@@ -54,6 +55,8 @@ std::optional<std::vector<std::uint8_t>> pixels_of(const SampleSource& source, s
   for (std::vector<std::byte>& value : values) places.emplace_back(value);
   try {
     source.read_fields(index, context, places);
+  } catch (const LimitReached&) {
+    throw;
   } catch (const UserError&) {
     return std::nullopt;
   }

@@ -22,6 +22,7 @@ void check_usable(const Section& section, std::string_view key, double value, DT
 }
 
 void check_rate_usable(const Section& section, double rate, double peak, DType precision) {
+  check_usable(section, "rate", rate, precision);
   const std::string_view lost = lost_as(peak * rate, precision);
   if (!lost.empty())
     throw section.error(

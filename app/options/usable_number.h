@@ -14,7 +14,8 @@ std::string_view lost_as(double value, DType precision);
 // Throws UserError with the place of the key if its value is lost in `precision`.
 void check_usable(const Section& section, std::string_view key, double value, DType precision);
 
-// Throws UserError for the key `rate`, a factor of the learning rate `peak`, if the product is lost in `precision`.
+// Throws UserError for the key `rate`, a factor of the learning rate `peak`, if the rate or the product is lost in
+// `precision`.
 void check_rate_usable(const Section& section, double rate, double peak, DType precision);
 
 }  // namespace plexaura

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "training/files/shortage.h"
 
 namespace plexaura {
 
@@ -56,6 +57,8 @@ ReadSampleCount read_samples(const SampleSource& source, std::int64_t rank, std:
     if (is_over()) break;
     try {
       source.read_fields(index, {.seed = seed}, values);
+    } catch (const LimitReached&) {
+      throw;
     } catch (const UserError& error) {
       if (on_error == OnError::fail) throw;
       if (count.unreadable++ == 0) count.first_error = error.what();

@@ -56,8 +56,11 @@ bool is_named_like_any(const Named& named, const std::vector<std::string>& patte
 // True for a counter in PyTorch's batch norms, which is not needed here.
 bool is_counter(std::string_view name) { return name.ends_with("num_batches_tracked"); }
 
-// Returns "fc.*" for "fc.weight": the pattern that skips the whole layer.
-std::string layer_pattern(const std::string& name) { return name.substr(0, name.rfind('.') + 1) + "*"; }
+// Returns the pattern that skips the layer of a parameter: "fc.*" for "fc.weight". A name without a dot is returned itself.
+std::string layer_pattern(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string::npos ? name : name.substr(0, dot + 1) + "*";
+}
 
 // Returns the prefix that a wrapper of PyTorch has added to all names, or an empty text.
 std::string_view wrapper_prefix(const SafeTensors& file, const ParameterStore& store) {

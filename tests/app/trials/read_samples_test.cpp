@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/error_text.h"
+#include "training/files/shortage.h"
 
 namespace plexaura::testing::read_samples_test {
 
@@ -61,6 +62,20 @@ TEST_CASE("a sample that cannot be read is an error or is counted") {
   CHECK(count.read == 10);
   CHECK(count.unreadable == 1);
   CHECK(count.first_error == "sample is broken");
+}
+
+TEST_CASE("a limit on open files is an error, because no other sample could be read") {
+  class Limited final : public SampleSource {
+   public:
+    std::int64_t size() const override { return 10; }
+    std::vector<Field> fields() const override { return {{"index", {DType::int64, {}}}}; }
+    void read_fields(std::int64_t, const SampleContext&,
+                     std::span<const std::span<std::byte>>) const override {
+      throw LimitReached("Too many open files");
+    }
+  };
+  CHECK(user_error([] { read_samples(Limited(), 0, 1, 1, OnError::skip, is_never_over); }) ==
+        "Too many open files");
 }
 
 TEST_CASE("some samples are spread evenly, and are all if there are few") {

@@ -54,6 +54,14 @@ TEST_CASE("weights of another model are refused with the first name that does no
         ": Inf at element 1 of 'bn.mean'; load weights of a run that did not diverge");
 }
 
+TEST_CASE("the pattern that skips a parameter without a layer is its name") {
+  const TemporaryFolder folder;
+  ParameterStore store({{"w", {DType::float32, {2}}, ParameterRole::trainable, Initialiser::ones()}});
+  write_safetensors(folder / "weights", {{{"w", Tensor(TensorType{DType::float32, Shape{3}})}}, {}});
+  CHECK(
+      user_error([&] { load_weights(folder / "weights", store); }).ends_with("skip it with the pattern 'w'"));
+}
+
 TEST_CASE("where nothing can be skipped, no error advises to skip") {
   const TemporaryFolder folder;
   const fs::path path = folder / "weights";

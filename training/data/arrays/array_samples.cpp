@@ -27,6 +27,12 @@ void require_samples(const NpyArray& samples) {
         samples.name(), shape_text(samples)));
 }
 
+void refuse_text(const NpyArray& array) {
+  if (array.type().is_text())
+    throw UserError(
+        fmt::format("{}: its elements are text ({}); give numbers", array.name(), array.type().descr));
+}
+
 void require_sample_count(const NpyArray& samples, const std::string& what, std::int64_t count) {
   if (count != samples.extents()[0])
     throw UserError(fmt::format("{}: has {} samples, but there are {} {}; give one for each sample",
@@ -119,15 +125,15 @@ ArrayNumbers::ArrayNumbers(NpyArray samples, ArrayLabels labels, std::optional<C
       labels_(std::move(labels)),
       is_channels_last_(channels == ChannelAxis::last),
       shape_(sample_shape_of(samples_, channels)) {
-  if (samples_.type().is_text())
-    throw UserError(
-        fmt::format("{}: its elements are text ({}); give numbers", samples_.name(), samples_.type().descr));
+  refuse_text(samples_);
   require_sample_count(samples_, "labels", size());
 }
 
 ArrayNumbers::ArrayNumbers(NpyArray samples, NpyArray targets)
     : samples_(std::move(samples)), targets_(std::move(targets)) {
   require_samples(samples_);
+  refuse_text(samples_);
+  refuse_text(*targets_);
   if (samples_.extents().size() != 2)
     throw UserError(
         fmt::format("{}: has the shape {}, but with targets it must be [samples, features]; reshape it",

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "training/data/images/image.h"
 #include "training/files/file.h"
+#include "training/files/shortage.h"
 
 namespace plexaura {
 
@@ -26,6 +27,8 @@ std::vector<std::uint8_t> head_of(const fs::path& path) {
     const InputFile file(path);
     head.resize(std::min(head.size(), file.bytes()));
     file.read(0, std::as_writable_bytes(std::span(head)));
+  } catch (const LimitReached&) {
+    throw;
   } catch (const UserError&) {
     head.clear();
   }

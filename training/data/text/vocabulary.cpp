@@ -60,7 +60,7 @@ Vocabulary::Vocabulary(TokenKind kind, std::vector<std::string> tokens)
         "a vocabulary of {}; give none for bytes, and otherwise a list that begins with {}",
         tokens_.empty() ? "no tokens" : fmt::format("the first token '{}'", tokens_[0]), unknown_token));
   for (std::size_t i = 1; i < tokens_.size(); ++i)
-    if (!numbers_.emplace(tokens_[i], static_cast<std::int32_t>(i)).second)
+    if (tokens_[i] == unknown_token || !numbers_.emplace(tokens_[i], static_cast<std::int32_t>(i)).second)
       throw UserError(fmt::format("a vocabulary has the token '{}' twice; give each once", tokens_[i]));
 }
 

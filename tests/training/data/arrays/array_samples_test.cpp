@@ -84,6 +84,9 @@ TEST_CASE("arrays that do not fit are refused in a sentence that names them") {
                    ArrayNumbers(rows, labels({0, 0}), ChannelAxis::first);
                  }),
                  "which has no axis of channels"));
+  const NpyArray texts = array_of(npy_of<char>("|S1", "(2,)", {'a', 'b'}));
+  CHECK(contains(user_error([&] { ArrayNumbers(rows, texts); }),
+                 "x.npy: its elements are text (|S1); give numbers"));
 }
 
 }  // namespace plexaura::testing::array_samples_test

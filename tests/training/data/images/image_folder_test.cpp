@@ -12,10 +12,12 @@
 #include "tests/training/data/data_support.h"
 #include "training/data/augmentation/operations.h"
 #include "training/data/images/crop.h"
+#include "training/data/images/image_list.h"
 #include "training/data/images/resample.h"
 #include "training/data/loader.h"
 #include "training/data/sample_reader.h"
 #include "training/files/file.h"
+#include "training/files/shortage.h"
 
 namespace plexaura::testing::image_folder_test {
 
@@ -83,6 +85,15 @@ TEST_CASE("images in folders within a class are read, by the path of their folde
   CHECK(dataset.path(4) == folder / "cat/more/deep/x.jpg");
   CHECK(dataset.ignored().others == 1);
   CHECK(sample_of(dataset, 4) == sample_of(dataset, 6));
+}
+
+TEST_CASE("an image that a limit on open files hides does not count as another file" *
+          doctest::skip(!can_lack_descriptors)) {
+  const TemporaryFolder folder;
+  write_pets(folder);
+  const ImageList images(folder.path());
+  const NoDescriptors none;
+  CHECK_THROWS_AS(images.require_image("", "give images"), LimitReached);
 }
 
 TEST_CASE("links to folders are followed, and one that has no end is an error") {

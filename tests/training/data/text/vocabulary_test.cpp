@@ -55,6 +55,9 @@ TEST_CASE("a vocabulary is one list of different tokens") {
   CHECK(user_error([] {
           Vocabulary(TokenKind::words, {"<unk>", "a", "a"});
         }) == "a vocabulary has the token 'a' twice; give each once");
+  CHECK(user_error([] {
+          Vocabulary(TokenKind::words, {"<unk>", "a", "<unk>"});
+        }) == "a vocabulary has the token '<unk>' twice; give each once");
   CHECK(user_error([] { Vocabulary(TokenKind::words, {"a"}); }) ==
         "a vocabulary of the first token 'a'; give none for bytes, and otherwise a list that begins with "
         "<unk>");
