@@ -16,8 +16,8 @@ class PLEXAURA_API FileDescriptor {
 
   int number() const { return number_; }
   bool is_there() const { return number_ >= 0; }
-  // Closes the descriptor now. Returns false, with errno set, if the system reports that earlier writes were
-  // lost.
+  // Closes the descriptor now. Returns false, with errno set, if close(2) fails: earlier writes may be lost, or
+  // the object owned no descriptor.
   bool close();
 
  private:

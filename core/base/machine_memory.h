@@ -14,7 +14,7 @@ namespace plexaura {
 // does not report it.
 PLEXAURA_API std::size_t machine_memory();
 
-// Returns how many bytes this process can still allocate, swap included, before the system kills a process.
+// Returns the free bytes of the machine, swap included, or those that control groups leave if these are fewer.
 PLEXAURA_API std::size_t available_memory();
 
 // The memory limits of the control groups of a process, and of the groups that contain them.

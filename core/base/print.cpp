@@ -47,7 +47,7 @@ std::string printable(std::string_view text) {
 void print_error(std::string_view line) noexcept {
   try {
     write(stderr, printable(line) + "\n");
-  } catch (const std::exception&) {  // no memory for another text: there is nothing to print with
+  } catch (const std::exception&) {  // no memory for the printable text: writes the line as it is
     write(stderr, line);
   }
 }

@@ -65,7 +65,7 @@ class PLEXAURA_API TraceFile {
 
 // Records an event that lasts from its construction to its destruction. If the profile is null, the span does
 // nothing and allocates nothing. If there is no memory, the event is lost. `name` and `category` must outlive
-// the span. `number` (of a bucket, for example) and `bytes` become the event's detail.
+// the span. `number` (of a bucket, for example) becomes the event's detail, with `bytes` if both are given.
 class PLEXAURA_API ProfileSpan {
  public:
   ProfileSpan(Profile* profile, std::string_view name, std::string_view category,
