@@ -51,7 +51,7 @@ class PLEXAURA_API Layout {
   std::vector<Block> blocks_;
 };
 
-// Returns a text such as "aBcd16b": letters are axes, and capitals are axes with blocks.
+// Returns "scalar", or a text such as "aBcd16b": letters are axes, and capitals are axes with blocks.
 PLEXAURA_API std::string to_string(const Layout& layout);
 
 // Copies a value from one layout to another in host memory. Padding of the target becomes zero. `src` and

@@ -13,8 +13,8 @@ namespace plexaura {
 
 namespace {
 
-// True if elements, strides and bytes fit into 64 bits for any dtype. For strides, an extent of 0 counts as
-// 1.
+// True if elements, strides and bytes fit into 64 bits for any dtype. An extent of 0 counts as 1, since other
+// code computes strides so.
 bool countable(const std::vector<std::int64_t>& extents) {
   std::int64_t bytes = 8;
   return std::ranges::none_of(extents, [&](std::int64_t extent) {

@@ -19,8 +19,8 @@ constexpr std::align_val_t alignment{64};
 // clearing new memory takes.
 constexpr std::size_t large = std::size_t{16} << 20;
 
-// Throws UserError if the memory is not available. The system would allocate it anyway, and kill a process
-// that writes there.
+// Throws UserError if 16 MiB or more are needed and not available. The system would allocate them anyway, and
+// kill a process that writes there.
 void require_room(const TensorType& type, std::size_t bytes) {
   if (bytes < large) return;
   if (const std::size_t available = available_memory(); bytes > available)

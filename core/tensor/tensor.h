@@ -27,8 +27,8 @@ class PLEXAURA_API Tensor {
   Tensor& operator=(Tensor&&) noexcept = default;
   ~Tensor() = default;
 
-  // Makes a tensor in uninitialised memory that the pointer owns. The memory must be aligned to 64 bytes, and
-  // as large as the type requires.
+  // Makes a tensor in the memory that the pointer owns; its elements are what the memory contains. The memory
+  // must be aligned to 64 bytes, and as large as the type requires.
   static Tensor in(std::shared_ptr<std::byte> memory, TensorType type);
   // Throws UserError if the number of values is not the number of elements.
   template <class T>
