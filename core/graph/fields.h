@@ -75,8 +75,8 @@ class FieldWriter {
   Description& to_;
 };
 
-// Sets each field that a description names. A value may also be the text that to_string() makes of it, and an
-// integer may stand for a floating number. Errors name the owner of the options, such as "conv2d".
+// Sets each field that a description names. A bool, number or list may also be the text that text_of() makes of it, and
+// an integer of at most 2^53 may stand for a floating number. Errors name the owner of the options, such as "conv2d".
 class PLEXAURA_API FieldReader {
  public:
   FieldReader(const Description& from, std::string_view owner) : from_(from), owner_(owner) {}

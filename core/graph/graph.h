@@ -70,7 +70,7 @@ class PLEXAURA_API Graph {
   std::vector<Node> append(std::shared_ptr<const Op> op, std::span<const Node> inputs, Where where);
 
   // Returns the origin of a node that is made now: that of the living WithOrigin, if there is one, and
-  // otherwise `where`, with the line of the living Called. The origin also has the current scope.
+  // otherwise `where`, with the line of the living Called. It has the current scope, unless it has one already.
   Origin origin_of(Where where) const;
 
   Mode mode() const { return mode_; }

@@ -22,7 +22,7 @@ enum class LeafKind : std::uint8_t {
 // The numbers that change from step to step. They are copied to the device in one block before each run.
 // Kernels read them there, so that a recorded program uses their new values.
 enum class StepScalar : std::uint8_t {
-  gradient_seed,  // share x loss scale: the gradient of the loss with which backward begins
+  gradient_seed,  // share x loss scale; from it backward's first gradient is computed, that of the loss
   // Share of this micro-batch in the samples of the whole step (all ranks and micro-batches), from 0 to 1.
   share,
   samples,  // samples of this micro-batch

@@ -72,9 +72,9 @@ concept WrittenInteger = WrittenNumber<T> && std::integral<T>;
 // An argument of operators and builder functions: a node or a number, together with its source line. The
 // conversion to Operand at the call records the line, so that an error can name the user's line. A number
 // takes the dtype of the other operand, which must be able to hold it: for an integer dtype it must be whole
-// and below 2^53, up to which a double is exact; for a floating dtype it must be infinite, or within the
-// dtype's range. A layer passes its Operand on to the builders, so that errors name the line of the layer's
-// caller.
+// and its magnitude below 2^53, up to which a double is exact; for a floating dtype it must be infinite, NaN or
+// within the dtype's range. A layer passes its Operand on to the builders, so that errors name the line of the
+// layer's caller.
 class PLEXAURA_API Operand {
  public:
   Operand(Node node, std::source_location where = std::source_location::current())

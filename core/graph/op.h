@@ -15,8 +15,8 @@
 
 namespace plexaura {
 
-// Thrown by Op::infer. Its text says which rule the inputs break and what to do. Graph adds the place and the
-// shapes.
+// Thrown by Op::infer: the text says which rule the inputs break and what to do, and Graph adds the place and the
+// shapes. Readers of options throw it, too, and FieldReader adds the name of the option.
 class PLEXAURA_API RuleError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
@@ -85,7 +85,7 @@ class PLEXAURA_API Op {
   virtual std::vector<Node> vjp(const VjpRequest& request) const;
 
   // Returns the reference kernel. Returns null for an op without one. Default: null; OpOf returns a kernel
-  // that calls the op's compute().
+  // that calls the op's compute() if the op has it.
   virtual HostKernel reference() const { return nullptr; }
 
   // Returns the op's options, which are used for printing, hashing and comparing. Default: none.
@@ -128,7 +128,7 @@ class OpOf : public std::conditional_t<std::is_void_v<Options>, Op, OpWith<Optio
   using Base = std::conditional_t<std::is_void_v<Options>, Op, OpWith<Options>>;
   using Base::Base;
 
-  // Throws UserError if the op's class is not `Own`.
+  // Returns null if `Own` has no compute(). Otherwise throws UserError if the op's class is not `Own`.
   HostKernel reference() const override {
     if constexpr (requires { &Own::compute; }) {
       op_cast<Own>(*this);

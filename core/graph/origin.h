@@ -17,7 +17,7 @@ struct PLEXAURA_API Origin {
   std::uint32_t column = 0;  // column of a YAML file; 0 for a line of C++
   std::string scope;         // "layer1.0.conv1"; empty outside of modules
   bool is_gradient = false;  // true if gradients() built the node for a node at this place
-  // The line that called the outermost module; empty if it is the same line.
+  // The line that called the outermost module; empty outside of modules, for YAML, and if it is the same line.
   std::optional<std::source_location> caller = {};
 
   static Origin at(std::source_location where);

@@ -7,11 +7,11 @@
 
 namespace plexaura {
 
-// Prints a graph with one line for each node: "%7 = matmul(%3, %5) {transpose_b=true} : float32[4,20]   #
-// models/iris.yaml:9:5 (hidden1)".
+// Returns a line for each node, also of subgraphs, and for each update: "%7 = matmul(%3, %5) {transpose_b=true} :
+// float32[4,20]   # models/iris.yaml:9:5 (hidden1)".
 PLEXAURA_API std::string to_text(const Graph& graph);
 
-// Prints a graph for graphviz: scopes are clusters, edges of saved outputs are dashed, and those of
+// Returns a graph for graphviz: scopes are clusters, edges of saved outputs are dashed, and those of
 // updates are dotted.
 PLEXAURA_API std::string to_dot(const Graph& graph);
 

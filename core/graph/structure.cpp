@@ -10,7 +10,7 @@ namespace {
 
 std::string input_text(const Value& value) { return fmt::format("%{}.{} ", value.node, value.output); }
 
-// Adds the contents of tensors to the hash, since the text of a description has only their types.
+// Adds the contents of tensors to the hash, since a description's text has only the type of a larger tensor.
 std::uint64_t hash_of_tensors(const Description& description, std::uint64_t hash) {
   for (const auto& [key, value] : description.fields())
     if (const auto* tensor = std::get_if<std::shared_ptr<const Tensor>>(&value))
