@@ -20,7 +20,7 @@ class Draws {
       key_ = splitmix_scatter(key_ ^ static_cast<unsigned char>(letter)) + splitmix_step;
   }
 
-  // Returns a number in (0, 1). The streams 0 and 1 are independent.
+  // Returns a number in (0, 1]; 1 by rounding. The streams 0 and 1 are independent.
   double uniform(std::int64_t index, std::uint64_t stream) const {
     const std::uint64_t counter = 2 * static_cast<std::uint64_t>(index) + stream;
     return (static_cast<double>(splitmix_scatter(key_ + counter * splitmix_step) >> 11) + 0.5) * 0x1p-53;

@@ -10,8 +10,8 @@
 
 namespace plexaura {
 
-// The initial values of a parameter. Every element depends only on the seed, the parameter's name and the
-// element's logical index. So all ranks, and any number of ranks, start from the same weights. For weights
+// The initial values of a parameter. Every drawn element depends only on the seed, the parameter's name and type, and
+// the element's logical index. So all ranks, and any number of ranks, start from the same weights. For weights
 // [O, I, ...] fan_in is I times the other extents, and fan_out is O times the other extents. Several threads
 // may make tensors with one Initialiser at once.
 struct PLEXAURA_API Initialiser {
@@ -31,7 +31,7 @@ struct PLEXAURA_API Initialiser {
   static Initialiser zeros() { return {}; }
   static Initialiser ones() { return constant(1); }
   static Initialiser constant(double value) { return {Kind::constant, Fan::none, value}; }
-  static Initialiser uniform(double limit);  // values in [-limit, limit)
+  static Initialiser uniform(double limit);  // values in [-limit, limit]
   static Initialiser normal(double deviation) { return {Kind::normal, Fan::none, deviation}; }
   static Initialiser glorot_uniform() {
     return {Kind::uniform, Fan::average, 1};
@@ -43,7 +43,7 @@ struct PLEXAURA_API Initialiser {
   static Initialiser he_normal_fan_out() {
     return {Kind::normal, Fan::out, 2};
   }  // the initial values of published ResNets
-  // Values in [-limit, limit) with limit = 1 / sqrt(fan_in).
+  // Values in [-limit, limit] with limit = 1 / sqrt(fan_in).
   static Initialiser lecun_uniform() { return {Kind::uniform, Fan::in, 1.0 / 3}; }
 
   // The parameter starts with the values that `read` returns, such as those of a file, converted to its dtype. `read` is

@@ -69,7 +69,7 @@ class PLEXAURA_API Module {
   // Calls `visit` with each parameter, buffer and child module, and its name in this module.
   virtual void members(MemberVisitor& visit);
 
-  // Returns a path such as "layer1.0"; empty at the root, and until the module is named.
+  // Returns a path such as "layer1.0"; empty at a root without a prefix, and until the module is named.
   const std::string& path() const { return path_; }
   // Dtype of the module's parameters; float32 until the module is named.
   DType dtype() const { return dtype_; }

@@ -15,7 +15,7 @@ namespace plexaura {
 enum class ParameterRole : std::uint8_t {
   trainable,  // has a gradient and optimizer state; updates change it
   buffer,     // running statistics, which updates change
-  frozen      // never changes
+  frozen      // no update changes it
 };
 
 // The first elements of the tail: numbers that each step stores after the gradients, and that are summed over

@@ -35,8 +35,8 @@ class PLEXAURA_API TrainedParts {
   // Returns the names of all parts, such as "adam of d.*; sgd of g.*".
   std::string names() const;
 
-  // Returns the parts that remain if `parameters` become a part: a part remains if none of its trainable
-  // parameters is among them, and does not remain if all of them are. Throws UserError if only some of them
+  // Returns the parts that remain if `parameters` become a part: a part remains if it has trainable parameters and
+  // none of them is among `parameters`, and does not remain if all are. Throws UserError if only some of them
   // are. `trainable` has the names of all trainable parameters of the store.
   std::vector<Part> beside(const std::set<std::string>& parameters,
                            const std::set<std::string>& trainable) const;
@@ -52,7 +52,7 @@ class PLEXAURA_API TrainedParts {
   void clear() { parts_.clear(); }
 
   // The number of updates that all optimizers together have made, including optimizers whose parts have
-  // ended. Each Optimizer counts it, and load_checkpoint() sets it.
+  // ended. Each Optimizer counts it; load_checkpoint() sets it, and ParameterStore::reset_states() sets it to 0.
   std::int64_t updates() const { return updates_; }
   void set_updates(std::int64_t updates) { updates_ = updates; }
 
