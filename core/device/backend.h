@@ -41,8 +41,8 @@ class PLEXAURA_API Memory {
 // events order work between the two.
 enum class Stream : std::uint8_t { compute, copy };
 
-// A point in time that is passed once. A new event is not passed. It is reused in each step: record(),
-// signal() and reset() make it not passed again.
+// A point in time. A new event is not passed. It is reused in each step: reset() makes it not passed, signal()
+// makes it passed, and record() replaces what it waits for.
 class PLEXAURA_API Event {
  public:
   virtual ~Event();
@@ -90,8 +90,8 @@ struct RegionQuery {
   const Op& op(std::size_t index = 0) const { return *graph.record(region.nodes[index]).op; }
 };
 
-// The addresses for one use of a kernel. The address of an output that nothing reads is null, and so is that
-// of an input that the kernel does not read. `name`, such as "matmul %7 of a.cpp:12", outlives the launch.
+// The addresses for one use of a kernel. The address of an output that nothing reads is null, and that of an
+// input that the kernel does not read may be null. `name`, such as "matmul %7 of a.cpp:12", outlives the launch.
 struct Binding {
   std::vector<Address> inputs;
   std::vector<Address> outputs;
@@ -125,7 +125,7 @@ struct Candidate {
   std::vector<Layout> inputs;   // the layout of each input that the kernel needs
   std::vector<Layout> outputs;  // the layout of each output that the kernel writes
   // For each input: true if the kernel reads it. An input that it does not read may be freed earlier, and its
-  // address is null. Empty: the kernel reads all inputs.
+  // address may be null. Empty: the kernel reads all inputs.
   std::vector<bool> reads;
   // Pairs (i, j): output i may use the memory of input j.
   std::vector<std::pair<std::size_t, std::size_t>> in_place;

@@ -7,8 +7,8 @@ namespace plexaura {
 
 namespace {
 
-// Returns the name of a value within the region: "#" and the index of an input, or "%" and the index of a
-// node.
+// Returns the name of a value within the region: "#" and the index of an input, or "%" and the indices of a
+// node and of its output.
 std::string reference(const Region& region, Value value) {
   const auto node = std::ranges::find(region.nodes, value.node);
   if (node != region.nodes.end()) return fmt::format("%{}.{}", node - region.nodes.begin(), value.output);

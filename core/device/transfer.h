@@ -4,8 +4,8 @@
 
 namespace plexaura {
 
-// Blocking copies through staging memory that is allocated once. A copy begins after all work that was
-// enqueued before it. Only one copy at a time is possible.
+// Blocking copies through staging memory that is allocated once. A copy begins after all work that is in the
+// compute stream at the call. Only one copy at a time is possible.
 class PLEXAURA_API StagedCopy {
  public:
   StagedCopy(Backend& backend, std::size_t most_bytes);
@@ -21,7 +21,7 @@ class PLEXAURA_API StagedCopy {
   std::unique_ptr<Event> done_;
 };
 
-// Blocking copies for the time between runs. Each call allocates its staging memory.
+// Blocking copies for the time between runs. Each call allocates staging memory, if the device has its own memory.
 PLEXAURA_API void copy_to_host(Backend& backend, std::byte* dst, Address src, std::size_t bytes);
 PLEXAURA_API void copy_to_device(Backend& backend, Address dst, const std::byte* src, std::size_t bytes);
 // Writes zeros. Copies up to 64 KiB of them from the host, and the rest within the device.
