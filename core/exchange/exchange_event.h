@@ -25,7 +25,7 @@ class PLEXAURA_API ExchangeEvent final : public Event {
   // Waits for the event. Throws the error with which the event has failed, until it is recorded or reset again.
   void wait() override;
 
-  // Lets the event pass as failed. Does nothing if it has passed already.
+  // Lets the event pass as failed. Does nothing if it was signalled, recorded or failed already.
   void fail(std::exception_ptr failure) { end(std::move(failure)); }
   // Waits until the event is signalled, recorded or failed, but at most this number of seconds. Returns false
   // if none of this has happened.

@@ -18,7 +18,7 @@ struct ExchangeRecord {
   std::optional<double> waited_seconds = {};
 
   // Returns the share of the exchange's time during which this rank computed, from 0 to 1. Returns nothing if
-  // exchanges do not overlap, or if the waiting time is not known.
+  // exchanges do not overlap, if the waiting time is not known, or if `seconds` is 0.
   std::optional<double> overlap() const {
     if (!overlaps || !waited_seconds || seconds <= 0) return std::nullopt;
     return std::max(1 - *waited_seconds / seconds, 0.0);

@@ -153,8 +153,8 @@ struct StrategyParts {
   // True if buckets may be updated as late as the next step needs them, while others are still exchanged.
   // Only legal if no answer skips the update. before_update is called for the last bucket at the end of the
   // step. For each other bucket it is called at the first instruction of the next step that reads its weights
-  // or writes its gradients, or before the weights are validated, saved or shown. The order is not that of
-  // the placement, and differs between ranks.
+  // or writes its gradients, or earlier: at the end of an epoch, and before the weights are validated, saved or
+  // shown. The order is not that of the placement, and differs between ranks.
   bool updates_late = false;
 
   // True if buckets stay in device memory, where sum_on_device() of the border sums them: no copy is made,

@@ -104,7 +104,7 @@ std::vector<WeightsImmigration::Entry> WeightsImmigration::entries() const {
 
 namespace {
 
-// Address and bytes of each arena of the optimizer's state.
+// Address and bytes of each arena of the optimizer's state, and of the loss scale if there is one.
 using StateArenas = std::vector<std::pair<Address, std::size_t>>;
 
 StateArenas state_arenas_of(const ParameterStore& store) {

@@ -29,8 +29,8 @@ struct UpdateAnswer {
   // True: nothing is updated, because the weights arrive in after_update instead. The step counts.
   bool skip = false;
   // The update of this bucket starts after this event. Null: it starts at once. The step fails if the event
-  // fails, and if it has not passed after `deadline_seconds`. On a device with its own memory the update may
-  // have begun by then.
+  // fails, and if it is neither signalled nor recorded within `deadline_seconds`. On a device with its own memory
+  // the update may have begun by then.
   ExchangeEvent* event = nullptr;
   double deadline_seconds = 60;
 };
@@ -134,7 +134,7 @@ class PLEXAURA_API WeightsImmigration {
   // Backend::record() the copy becomes part of the recording.
   void stage_out(std::size_t bucket);
   // For the engine: returns the event that a strategy gets for a bucket. Called in each step after
-  // stage_out(). The event passes when the copy is final.
+  // stage_out(). The event passes when the bucket, or its copy in staging memory, is final.
   Event& staged(std::size_t bucket);
   // For the engine. In host memory, waits for the answer. Otherwise lets the device wait for its event, and then
   // copy the bucket back if it was copied to the host.
@@ -167,7 +167,7 @@ class PLEXAURA_API WeightsImmigration {
   std::unique_ptr<Event> returned_;
   std::vector<UpdateAnswer> open_;  // for each bucket: the answer whose event the device waits for
   std::unique_ptr<StagedCopy> values_copy_;
-  // Copies of the whole gradient arena, one for each shard, on the host.
+  // Copies of the whole gradient arena on the host, one for each shard but the last one of a step.
   std::vector<std::vector<std::byte>> shards_;
   std::size_t shards_before_ = 0;
   mutable std::mutex mutex_;  // guards the members below, since any thread may wait for events
