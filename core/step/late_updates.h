@@ -9,8 +9,8 @@
 
 namespace plexaura {
 
-// Updates that run only when the next step needs their bucket. Each bucket has an update program of its own. At the end
-// of a step all updates are open, that is, not run yet.
+// Updates that run only when the next step needs their bucket. Each bucket has an update program of its own, or none.
+// At the end of a step, open() makes all updates open, that is, not run yet.
 class LateUpdates {
  public:
   // `programs` has one entry per bucket; null for a bucket without an update. The programs run while another program is

@@ -200,8 +200,8 @@ void TrainingStep::after_update(std::int64_t step) {
   parts_.weights->after_update();
 }
 
-// Computes the gradients and, unless the strategy skips it, the update. If this rank's own work fails, it makes no update,
-// and `failure_` is set. But if a program sums over ranks, the other ranks wait in that program, so it throws.
+// Computes the gradients and, unless the strategy skips it, the update. A failure of this rank's own work is kept in
+// `failure_`. It is thrown if a program sums over ranks, where others wait, and in an update without `watch_`.
 void TrainingStep::compute(const StepInputs& inputs) {
   try {
     if (failure_) std::rethrow_exception(failure_);

@@ -64,11 +64,11 @@ PLEXAURA_API void check_trains(const ParameterStore& store);
 PLEXAURA_API void check_loss_is_given(const LossOutputs& outputs);
 
 // Throws UserError if the loss is missing, belongs to another graph or has another dtype than the store; if
-// the store's dtype is neither float32 nor float64; for more than `most_metrics` metrics; for a metric that
-// belongs to another graph, is no scalar of the store's dtype, has no name of its own, or does not have
-// exactly one of mean and sum; if the weight
-// of the loss belongs to another graph, is no scalar of the store's dtype, or depends on a trainable parameter; and if the
-// sums for validation belong to another graph, are not floating, or
+// the store's dtype is neither float32 nor float64; for more than `most_metrics` metrics, or one less if the loss
+// has a weight; for a metric that belongs to another graph, is no scalar of the store's dtype, has no name of its
+// own, or does not have exactly one of mean and sum; if the weight of the loss belongs to another graph, is no
+// scalar of the store's dtype, or depends on a trainable parameter without a stop_gradient(); and if the sums for
+// validation belong to another graph, are not floating, or
 // are missing although there is a function of values.
 PLEXAURA_API void check_model(const Graph& graph, const LossOutputs& outputs, const ParameterStore& store);
 
