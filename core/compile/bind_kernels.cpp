@@ -81,7 +81,7 @@ class Binder {
            leaf.kind() == LeafKind::constant;
   }
 
-  // Binds a parameter or buffer. Without a placement it has no layout until its first reader chooses one.
+  // Binds a parameter or buffer. Without a placement a buffer is row-major, and a parameter's first reader chooses.
   void bind_stored(const Leaf& leaf, Value value) {
     result_.stored[leaf.label()] = value;
     if (request_.placement != nullptr) {
@@ -210,8 +210,8 @@ class Binder {
     return std::ranges::any_of(region.nodes, [&](NodeId id) { return op(id).traits().collective; });
   }
 
-  // Returns the candidates for a query. Returns an empty vector if no candidate has an estimate: all would
-  // have to be measured first.
+  // Returns the candidates for a query; for a collective op only row-major ones. Returns an empty vector if no
+  // candidate has an estimate: all would have to be measured first.
   std::vector<Candidate> candidates_for(const RegionQuery& query) const {
     std::vector<Candidate> candidates = backend_.propose(query);
     if (op(query.region.nodes.back()).traits().collective)

@@ -173,7 +173,7 @@ class Compiler {
                                            assignment_.prologue_bytes));
   }
 
-  // Outputs that are read, and kept values, stay roots. The other outputs get a home in the gradient arena.
+  // Outputs that are read, and kept values, stay roots. Others go to the gradient arena or to an output of a loop.
   void split_outputs(BindRequest& request) {
     std::vector<Value> readable;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {

@@ -70,11 +70,11 @@ class PLEXAURA_API MemoryLimitError : public UserError {
   std::size_t least_bytes_;
 };
 
-// Compiles a graph in a fixed order of passes: verify, prune, merge, fold, bind kernels and layouts, plan
-// memory, recompute. Throws MemoryLimitError if the arena exceeds the limit. Throws UserError, with node and backend, for an op that neither the backend nor the host can
-// compute. Throws UserError for outputs without a valid place; see verify_outputs(). The graph may be
-// destroyed afterwards. The backend must outlive the program. Only one thread at a time compiles for a
-// backend; others wait.
+// Compiles a graph in a fixed order of passes: verify, prune, merge, fold, bind kernels and layouts, plan memory, and,
+// if the arena exceeds the limit, recompute. Throws MemoryLimitError if that does not suffice. Throws UserError, with
+// node and backend, for an op that neither the backend nor the host can compute. Throws UserError for outputs without
+// a valid place; see verify_outputs(). The graph may be destroyed afterwards. The backend must outlive the program.
+// Only one thread at a time compiles for a backend; others wait.
 PLEXAURA_API std::shared_ptr<const Program> compile(const Graph& graph,
                                                     std::span<const ProgramOutput> outputs, Backend& backend,
                                                     const CompileOptions& options = {});

@@ -167,7 +167,7 @@ class Contest {
     return std::ranges::count_if(trials_, [](const auto& trial) { return trial != nullptr; }) > 1;
   }
   double shortest() const { return std::max(*std::ranges::min_element(least_), 1e-9); }
-  // Returns the seconds that one round of all candidates would take on an idle machine.
+  // Returns the seconds that one round of the candidates that are left would take on an idle machine.
   double seconds_of_round(int repeats) const {
     double seconds = 0;
     for (std::size_t i = 0; i < trials_.size(); ++i)

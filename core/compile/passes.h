@@ -30,8 +30,8 @@ PLEXAURA_API std::vector<Value> needed(const Graph& graph, std::span<const Value
 PLEXAURA_API PassGraph prune(const Graph& graph, std::span<const Value> roots, bool updates = true);
 // Merges equal nodes into one: the same op, options and inputs. Random and collective ops are never merged.
 PLEXAURA_API PassGraph merge(const PassGraph& from);
-// Replaces nodes that depend only on constants by constants. Kernels of `backend` compute them. Results above
-// 1 MiB are not folded.
+// Replaces nodes that depend only on constants by constants. Kernels of `backend` compute them. Random and collective
+// ops, ops for which `backend` has no kernel with an estimate, and results above 1 MiB stay.
 PLEXAURA_API PassGraph fold(const PassGraph& from, Backend& backend);
 
 // Throws InternalError if a graph breaks its own rules: an input comes after its reader, a type differs from
@@ -41,7 +41,7 @@ PLEXAURA_API void verify(const Graph& graph);
 void verify_no_operands(const Graph& graph);
 // Throws UserError for an output of another graph; for a gradient whose parameter or buffer the graph does
 // not have, or has with another type; for a slot of the tail that does not exist or cannot hold the value;
-// and for two outputs in one place.
+// and for two outputs in one place, or one output in two.
 void verify_outputs(const Graph& graph, std::span<const ProgramOutput> outputs);
 
 }  // namespace plexaura

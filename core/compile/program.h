@@ -109,8 +109,8 @@ struct ProgramEstimates {
   std::size_t arena_lower_bound = 0;  // the least arena that any plan needs
   // The size that the arena would have without CompileOptions::memory_limit.
   std::size_t unlimited_arena_bytes = 0;
-  double seconds = 0;        // of all instructions of a run, as the backend estimates them
-  double seconds_again = 0;  // of those with Instruction::is_again
+  double seconds = 0;        // estimated seconds of all instructions of a run; the prologue does not count
+  double seconds_again = 0;  // estimated seconds of the instructions with Instruction::is_again
 };
 
 // The result of compile(): immutable, shared by any number of VMs in any threads. The backend that it was

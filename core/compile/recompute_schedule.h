@@ -32,8 +32,8 @@ class PLEXAURA_API RecomputeSchedule {
 
   std::size_t steps() const { return steps_.size(); }
   // True if the instruction may run twice. The others are kept in each choice: instructions of the backward
-  // pass, sums over ranks, ops that the host computes, those that write outside the arena, and those that
-  // read a buffer which the program changes.
+  // pass and of the prologue, sums over ranks, ops that the host computes, those that write outside the arena or
+  // whose values are read after the run, and those that read a buffer which the program changes.
   bool may_repeat(std::size_t step) const { return steps_[step].may_repeat; }
   double seconds(std::size_t step) const { return steps_[step].seconds; }  // as the backend estimates them
   // Returns the bytes of the instruction's outputs that the backward pass reads.
