@@ -19,7 +19,7 @@ class PLEXAURA_API Feed {
 
   const std::string& name() const { return name_; }
   const TensorType& type() const { return type_; }
-  // The address of the elements. Valid as long as the tensor lives.
+  // The address of the elements. Valid as long as the tensor lives, or the Feed if the tensor was a temporary one.
   const std::byte* data() const;
   // Returns a tensor that shares the memory.
   Tensor tensor() const;

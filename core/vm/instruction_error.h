@@ -4,7 +4,8 @@
 
 namespace plexaura {
 
-// Throws the current exception again, and adds the name of the instruction that threw it to the text.
+// Rethrows the current exception. Puts the instruction's name before the text of a UserError, and of an exception
+// that is no Error, which becomes a DeviceError.
 [[noreturn]] void rethrow_as_of(const Instruction& instruction);
 
 }  // namespace plexaura

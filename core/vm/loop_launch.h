@@ -21,8 +21,8 @@ struct LoopObserver {
       observe;
 };
 
-// A loop whose instructions are bound to addresses. An instruction of the body is bound to addresses once if its operands
-// are the same in each step, twice if it uses carries, and once for each step if it uses stacked operands.
+// A loop whose instructions are bound to addresses. An instruction of the body is bound once if its operands have the same
+// addresses in each step, twice if it uses carries, and once for each step if it uses stacked operands without a copy.
 class LoopLaunch final : public Launch {
  public:
   // The loop, the binding's name and the backend must outlive this object. `constants` is the address of the body's
@@ -30,12 +30,12 @@ class LoopLaunch final : public Launch {
   LoopLaunch(const LoopWork& loop, Binding binding, Address constants, Backend& backend,
              LoopObserver observer);
 
-  // Throws what a launch of the body throws, with the number of the step, from 0.
+  // Throws what a launch of the body throws. A UserError or DeviceError of a step names the element that the step uses.
   void run() override;
 
  private:
   // The operands that an instruction uses decide how often it is bound: once, for even and odd steps if it
-  // uses carries, or for each step if it uses stacked operands.
+  // uses carries, or for each step if it uses stacked operands without a copy.
   enum class Use : std::uint8_t { same, carries, stacked };
   struct Bound {
     const Instruction* instruction;

@@ -11,7 +11,7 @@
 
 namespace plexaura {
 
-// The values that a program computes from parameters and constants alone, such as weights in the layout of a kernel. VMs
+// The values that a program computes from parameters, buffers and constants alone, such as reordered weights. VMs
 // of the program that have the same backend and store may share them. Then they lie in memory once, and are computed once
 // after the store has changed. Any thread may call these functions.
 class PLEXAURA_API PrologueMemory {

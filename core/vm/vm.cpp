@@ -79,9 +79,9 @@ struct VM::Implementation {
   Position now;  // point that the present run has reached
   Launches prologue;
   bool bound = false;          // true once `launches` is filled
-  bool writes_values = false;  // true if the program applies updates
+  bool writes_values = false;  // true if the program writes to the store's values
   bool failed = false;         // true if the last run failed, so that there are no outputs to read
-  double steps = 0;            // the number of runs without a StepBlock
+  double steps = 0;            // the number of completed runs without a StepBlock
   BusyFlag busy;
 
   Implementation(std::shared_ptr<const Program> the_program, Backend& the_backend, VmOptions options)
@@ -174,7 +174,7 @@ struct VM::Implementation {
     return std::nullopt;
   }
 
-  // Runs a whole segment by its recording, unless it cannot be recorded. The first run makes the recording.
+  // Runs a whole segment by its recording, unless it cannot be recorded or is observed. The first run from a slot records.
   void replay(const Segment& segment) {
     std::unique_ptr<Recording>& recording = now.slot->recordings[now.segment];
     if (!recording && recordable && !observed() && segment.begin < segment.end) {

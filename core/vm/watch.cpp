@@ -43,8 +43,8 @@ bool overwritten(const Instruction& instruction, const Slot& input) {
                              [&](const auto& output) { return output && output->place == input.place; });
 }
 
-// Returns the floating-point operations of an instruction. A multiply-add counts as two. Returns 0 for all
-// ops but convolutions and matmuls, because they are limited by memory bandwidth.
+// Returns the floating-point operations of an instruction's first node. A multiply-add counts as two. Returns 0 for
+// all ops but convolutions and matmuls, because all others are limited by memory bandwidth.
 double flops_of(const Program& program, const Instruction& instruction) {
   const NodeRecord& record = program.graph->record(instruction.nodes.front());
   const std::string_view op = record.op->name();
