@@ -36,7 +36,7 @@ using ScanBody = std::function<ScanStep(const std::vector<Node>& carries, const 
 // element t still belongs to element t of the xs. If T is 0, returns the given carries. Any dtype.
 //
 // The body may use any other node of the graph, and parameters. Nodes that depend on neither carries nor xs
-// are computed once, before the loop. A random op in the body draws new numbers in each step. The size of the
+// are computed once, before the loop. A random op draws new numbers in each step, unless `same_draws`. The size of the
 // program does not depend on T. The gradient is a scan in the opposite direction. It reads values that the
 // forward scan has kept for all steps, or computes them again. It sums the gradient of a value that the body
 // uses in each step, in the order of its own steps. Unless values are computed again, the gradient of a matrix that the
