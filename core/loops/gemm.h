@@ -7,7 +7,7 @@
 
 namespace plexaura::portable {
 
-// The extents of a tile of a product, and the terms of its elements that are added up at once.
+// The extents of a tile of a product, and the number of terms of its elements that are loaded at a time.
 constexpr std::int64_t tile_rows = 32;
 constexpr std::int64_t tile_columns = 32;
 constexpr std::int64_t tile_depth = 64;
