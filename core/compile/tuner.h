@@ -74,7 +74,7 @@ class PLEXAURA_API Tuner {
   Tuning tuning_;
   bool frozen_ = false;
   double seconds_spent_ = 0;
-  // The key is a hash of device, library, threads, the build of the kernels, the graph's mode and the candidates' texts.
+  // The key is a hash of device, library, threads, the kernels' build, the graph's mode and the candidates' texts.
   std::map<std::uint64_t, Times> known_;
 };
 

@@ -43,7 +43,7 @@ enum class Precision : std::uint8_t {
 // ops by name. The tests check each op of ops.def against them.
 struct OpTraits {
   int saved_outputs = 0;  // the number of last outputs that are made only for backward and get no gradient
-  // The op draws random numbers, so two equal nodes have different results and are never merged.
+  // The op draws random numbers: its results differ from run to run, and its nodes are never merged or folded.
   bool random = false;
   bool view = false;        // output 0 is input 0 with another shape, element by element in row-major order
   bool collective = false;  // needs other ranks: runs at a host point, unless the backend offers a kernel
@@ -61,8 +61,8 @@ class Op;
 
 // The reference kernel of an op, for every dtype that the op allows. All other kernels are compared with it,
 // and a backend without a kernel for the op may run it. It is simple and exact, allocates nothing, and its
-// results do not depend on the number of threads. 16-bit floats are computed and added up in float, sums of
-// float32 in double. Several threads may call it at once. `op` is the op that returned it.
+// results do not depend on the number of threads. 16-bit floats are computed in float, and their products are added up
+// in float; most other sums of floats are added up in double. Several threads may call it at once. `op` returned it.
 using HostKernel = void (*)(const Op& op, const HostCall& call);
 
 // An operation: an immutable value that says what is computed, independent of devices and memory. It has a

@@ -17,8 +17,8 @@ class PLEXAURA_API Uses {
   bool only_read_by(Value value, NodeId reader) const {
     return !kept(value) && readers(value) == std::vector{reader};
   }
-  // True if the node depends on an input, a step scalar, an arena slice or a random op, and so changes in each run. Other
-  // nodes are not computed again in programs that do not change the parameters.
+  // True if the node depends on an input, a step scalar, an arena slice or a random op, and so changes in each run.
+  // Other nodes are not computed again in programs that do not change the parameters.
   bool depends_on_feeds(NodeId node) const { return fed_[node]; }
 
  private:

@@ -11,7 +11,7 @@ namespace {
 using namespace portable;
 
 // The sizes of a convolution, in channels per group, and the products of sizes from which offsets are
-// computed. A kernel's element is counted as kernel() elements, row by row.
+// computed. The elements of a kernel are numbered from 0 to kernel() - 1, row by row.
 struct Sizes {
   Sizes(const Shape& of_x, const Shape& of_weights, const Shape& of_y, const Conv3dOptions& of)
       : options(of),

@@ -69,7 +69,7 @@ PLEXAURA_API WeightedLoss weighted_cross_entropy(Operand logits, Operand labels,
                                                  CrossEntropyOptions options = {});
 
 // -log_probabilities[n, labels[n]], for log_probabilities [N, C], floating, as of log_softmax(), and labels as for
-// softmax_cross_entropy(). A label that is neither a class nor ignored ends the run with a UserError that names it.
+// softmax_cross_entropy(). A label that is neither a class nor ignored ends the run with an error, as in gather().
 // Refuses label smoothing. With class_weights [C] each loss is multiplied by the weight of its class.
 PLEXAURA_API Node nll(Operand log_probabilities, Operand labels, CrossEntropyOptions options = {});
 PLEXAURA_API Node nll(Operand log_probabilities, Operand labels, Operand class_weights,

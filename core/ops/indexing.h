@@ -6,8 +6,8 @@
 namespace plexaura {
 
 // Reading and writing elements whose places along one axis are given by indices. x may have any dtype. Indices are
-// int64. Those of an axis of extent N are from 0 to N - 1. Any other index ends the run with a UserError that names
-// it. gather.h has gather(), which takes whole rows. A negative axis counts from the end.
+// int64. Those of an axis of extent N are from 0 to N - 1. Any other index ends the run with an error, as in gather().
+// gather.h has gather(), which takes whole rows. A negative axis counts from the end.
 
 // The elements of x at the indices of an axis: result[i, j, k] = x[i, indices[i, j, k], k] for axis 1 of 3. x and indices
 // have the same number of axes, and all axes but this one broadcast. numpy's take_along_axis, PyTorch's gather.

@@ -73,7 +73,7 @@ class Selection {
     double saving;  // estimated seconds that the region saves
   };
 
-  // Returns the regions that may be taken and are not slower than their nodes, from the end of the graph to its beginning.
+  // Returns the regions that may be taken and are not slower than their nodes, from the end of the graph on.
   std::vector<Offer> offers_of(const Backend& backend) const {
     std::map<NodeId, double> seconds_of_node;
     const auto alone = [&](NodeId id) {

@@ -16,7 +16,7 @@ PLEXAURA_API Node jacobian(const Node& output, const Node& wrt,
                            std::source_location where = std::source_location::current());
 
 // Appends all second derivatives of a scalar `loss` with respect to `wrt` [B...]: [B..., B...], of the dtype of `wrt`. It is
-// the jacobian() of the gradient. Zeros if the gradient does not depend on `wrt`. Throws UserError as gradients_or_empty().
+// the jacobian() of the gradient; zeros if the gradient does not depend on `wrt`. Throws as gradients_or_empty() does.
 PLEXAURA_API Node hessian(const Node& loss, const Node& wrt,
                           std::source_location where = std::source_location::current());
 

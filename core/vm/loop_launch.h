@@ -21,8 +21,8 @@ struct LoopObserver {
       observe;
 };
 
-// A loop whose instructions are bound to addresses. An instruction of the body is bound once if its operands have the same
-// addresses in each step, twice if it uses carries, and once for each step if it uses stacked operands without a copy.
+// A loop whose instructions are bound to addresses. An instruction of the body is bound once if its operands have the
+// same addresses in each step, twice if it uses carries, and for each step if it uses stacked operands without a copy.
 class LoopLaunch final : public Launch {
  public:
   // The loop, the binding's name and the backend must outlive this object. `constants` is the address of the body's
