@@ -36,8 +36,8 @@ struct CrossEntropyOptions {
 // The cross-entropy of softmax(logits) against class numbers: -log softmax(logits)[n, labels[n]].
 //   logits [N, C], floating; labels int64 [N], each from 0 to C - 1, or the label to ignore.
 // The loss is a scalar, or [N] for Reduction::none, of the logits' dtype. Any other label makes the loss and
-// the gradient of its sample NaN, so readers of data must check labels. If the gradient of a sample's loss is
-// 0, as after where(valid, losses, 0), the gradient of its logits is 0, whatever its label and logits are.
+// the gradient of its sample NaN, so readers of data must check labels. If the gradient of a sample's loss is 0, as
+// after where(valid, losses, 0), that of its logits is 0, whatever its label and, without label_smoothing, its logits.
 // A mean is over the samples of one rank and micro-batch that are not ignored. A training step weights these
 // means by the numbers of all samples, ignored ones included.
 //

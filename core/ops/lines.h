@@ -25,7 +25,7 @@ inline std::int64_t front_axis(std::int64_t axis, std::int64_t rank) {
 struct Lines {
   std::int64_t before = 1;
   std::int64_t extent = 1;
-  // Number of elements after an axis; also the distance between neighbours on a line.
+  // Product of the extents after the axis; also the distance between neighbours on a line.
   std::int64_t behind = 1;
 
   // `axis` counts from the front.

@@ -95,7 +95,7 @@ struct Matrices {
     column_step = transpose ? last : 1;
   }
 
-  // Returns the matrix of the product with this index.
+  // Returns the operand's matrix for the product with this index.
   const T* at(std::int64_t index) const {
     std::int64_t offset = 0;
     for (std::int64_t axis = product.rank() - 2; axis-- > 0;) {

@@ -20,7 +20,7 @@ struct Range {
                                       : std::numeric_limits<float>::min()),
         most(dtype == DType::float64 ? std::numeric_limits<double>::max()
                                      : std::numeric_limits<float>::max()) {}
-  double least;  // the smallest positive number
+  double least;  // the smallest positive number that is not denormal
   double most;
 };
 

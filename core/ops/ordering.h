@@ -8,8 +8,8 @@
 namespace plexaura {
 
 // Ops that order the elements along one axis. Negative axes count from the end. They take any dtype, but median() takes
-// no bool, and quantile() only floating values. NaN counts as larger than any number. Equal elements keep their order, in descending order, too.
-// Indices are int64. The gradient of a value goes to the element from which it was taken.
+// no bool, and quantile() only floating values. NaN counts as larger than any number. Equal elements keep their order,
+// in descending order, too. Indices are int64. The gradient of a value goes to the element from which it was taken.
 
 struct ValuesAndIndices {
   Node values;

@@ -17,7 +17,8 @@ struct MaxPool2dOptions {
 
 // The largest element of each window: x [N, C, H, W], H and W not 0 -> [N, C, OH, OW] with OH = (H + 2
 // padding - KH) / stride + 1, rounded down, or up in ceil mode. If several are largest, the first one gets the
-// gradient. If the window has a NaN, the result is NaN. Windows have at most 255 elements. Floating.
+// gradient. If the window has a NaN, the result is NaN. Windows have at most 255 elements, unless ceil mode has to be
+// computed by max_pool3d(). Floating.
 PLEXAURA_API Node max_pool2d(Operand x, MaxPool2dOptions options);
 // max_pool2d() with a square window of this size.
 inline Node max_pool2d(Operand x, WrittenInteger auto kernel) { return max_pool2d(x, {.kernel = kernel}); }

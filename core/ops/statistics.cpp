@@ -65,7 +65,7 @@ Node finished(const Node& y, const Operand& x, const ReducedAxes& of) {
   return cast({shaped, x.where()}, x.node().dtype());
 }
 
-// The square root. Its gradient is 0 where x is 0.
+// The square root. Where x is 0, its gradient is 1 and not infinite, so that a gradient of 0 of x itself stays 0.
 Node flat_sqrt(const Node& x) {
   const Node is_zero = eq(x, 0);
   return where(is_zero, x, sqrt(where(is_zero, 1, x)));

@@ -47,7 +47,7 @@ struct NormOptions {
 };
 
 // (sum of |x|^p)^(1 / p) along axes. For p = 0 it is the number of elements that are not 0. For p = infinity it is the
-// largest |x|, and for -infinity the smallest; then no axis along which it is taken may be empty. Floating. If the norm is 0, its
+// largest |x|, and for -infinity the smallest; then none of these axes may be empty. Floating. If the norm is 0, its
 // gradient is 0; the gradient by an element that is 0 is 0, too. For p = 0 there is no gradient.
 PLEXAURA_API Node norm(Operand x, NormOptions options = {});
 

@@ -174,7 +174,7 @@ struct VM::Implementation {
     return std::nullopt;
   }
 
-  // Runs a whole segment by its recording, unless it cannot be recorded or is observed. The first run of a slot records.
+  // Runs a whole segment by its recording, unless it cannot be recorded or is observed. A slot's first run records.
   void replay(const Segment& segment) {
     std::unique_ptr<Recording>& recording = now.slot->recordings[now.segment];
     if (!recording && recordable && !observed() && segment.begin < segment.end) {
