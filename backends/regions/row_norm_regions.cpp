@@ -115,7 +115,7 @@ std::optional<Value> inverse_in(const Graph& graph, Value product) {
   return inverse;
 }
 
-// Returns the number of last axes of x that became 1 in `inverse`, if these are neighbours.
+// Returns the number of axes over which the mean below `root` is taken; 0 if `root` is no root of a mean and an addend.
 std::int64_t axes_of(const Graph& graph, Value root) {
   const Value sum = input_of(graph, root, 0);
   if (!is_op(graph, sum.node, "add")) return 0;

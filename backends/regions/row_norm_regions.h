@@ -20,7 +20,7 @@ namespace plexaura {
 //   inputs: the gradient of the result; the scale, if any; x - mean, or x if the region does not centre; 1 / root;
 //     root; the normalised x, if the scale has a gradient: (x - mean) / root; an addend, if any; constants
 //   outputs: the gradient of x, plus the addend; the gradients of scale and shift, if any
-// The ops round to float32 in these places, and kernels have to do so too:
+// The ops round to x's dtype in these places, and kernels have to do so too:
 //   slope = -(sum(c g) / root * inverse) / (2 * root) / extent, where g is the gradient times the scale
 //   t = g * inverse + slope * (2 * c)
 //   gradient of x = t - mean(t), or t if the region does not centre
