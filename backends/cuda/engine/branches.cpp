@@ -49,8 +49,8 @@ class Placing {
     return begin;
   }
 
-  // Returns the branch on which the part can begin earlier. If it can begin on both at the same time, returns
-  // the branch of the last part that it needs.
+  // Returns the branch on which the part can begin earlier; the first one for a dividing part. If a part can begin
+  // on both at the same time, returns the branch of the last part that it needs.
   std::size_t branch_of(const Work& work, const Needs& needs) const {
     const double first = begin_on(0, needs);
     const double second = begin_on(1, needs);

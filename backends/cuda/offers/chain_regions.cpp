@@ -81,8 +81,8 @@ void add_single(const Graph& graph, NodeId last, const Uses& uses, std::vector<R
   }
 }
 
-// True if no node reads the result. Always false in programs with updates: their results are computed bucket
-// by bucket, when the gradients arrive.
+// True if the node can be a step, and its result is an output that no node reads. Always false in programs with
+// updates: their results are computed bucket by bucket, when the gradients arrive.
 bool is_only_stored(const Graph& graph, NodeId node, const Uses& uses) {
   return graph.updates().empty() && is_step(graph, node, uses) && uses.kept({node, 0}) &&
          uses.readers({node, 0}).empty();

@@ -14,8 +14,8 @@ constexpr double seconds_of_launch = 3e-6;
 constexpr double operations_of_own_kernels = 1e11;
 constexpr double operations_of_libraries = 2e13;
 
-// Returns the number of multiplications and additions of a matrix product, a convolution or one of its
-// gradients; 0 for all other ops.
+// Returns the number of multiplications and additions of a matrix product, a conv2d or one of its gradients; 0
+// for all other ops, also for a conv3d.
 double operations_of(const RegionQuery& query);
 
 double bytes_of(const RegionQuery& query);  // returns the bytes that are read and written

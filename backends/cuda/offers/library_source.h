@@ -10,8 +10,8 @@
 
 namespace plexaura::cuda {
 
-// The libraries' offers for a region: a candidate for each of their plans. Only the first candidate has an
-// estimate. Another one is taken only if it was measured to be faster.
+// The libraries' offers for a region: a candidate for each of their plans. Of those with the same layouts, only the
+// first one has an estimate. Another one is taken only if it was measured to be faster.
 class LibrarySource {
  public:
   LibrarySource(std::shared_ptr<Device> device, const vendor::Options& options);

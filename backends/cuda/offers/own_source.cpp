@@ -174,8 +174,8 @@ std::vector<Offer> offers_for_op(const RegionQuery& query, Code code) {
   return offers;
 }
 
-// Offers a kernel for batch norm. The kernels read x twice, and in the backward pass also the gradient of the
-// result twice: once for the sums, and once for the result.
+// Offers a kernel for batch norm. A kernel that computes moments or gradients reads x twice, and in the backward
+// pass also the gradient of the result: once for the sums, and once for the result.
 Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_last) {
   Offer offer{.code = of,
               .inputs = own_layouts(of.inputs, channels_last),

@@ -2,7 +2,7 @@
 
 namespace plexaura::cuda::runtime {
 
-// Returns true if `passed()` becomes true within these seconds by the clock `now()`. It is called at least
+// Returns true if `passed()` becomes true within these seconds by the clock `now()`. Calls passed() at least
 // once.
 template <class Passed, class Now>
 bool passes_within(double seconds, const Passed& passed, const Now& now) {

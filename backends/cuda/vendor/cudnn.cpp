@@ -162,9 +162,9 @@ std::vector<Descriptor> configurations(const Descriptor& graph, cudnnBackendHeur
   return heuristics.parts(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
 }
 
-// False for engines whose results differ from run to run, or that compute in fewer bits than requested.
-// Engines with tensor cores round factors of type float32 to TF32. In engines with Fourier transforms, the
-// largest elements of an image cause errors in all of its elements.
+// False for engines whose results differ from run to run, that compute in fewer bits than requested, or by
+// Winograd's method. For float32 without TF32 also false for engines with tensor cores, which round factors to TF32,
+// and with Fourier transforms, in which the largest elements of an image cause errors in all of its elements.
 bool is_allowed(const Descriptor& engine, DType dtype, const Options& options) {
   const auto notes = engine.values<cudnnBackendNumericalNote_t>(
       CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);

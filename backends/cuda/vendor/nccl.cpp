@@ -121,7 +121,7 @@ void abort_within(ncclComm_t comm, double seconds) noexcept {
       done.set_value();
     }).detach();
     returned.wait_for(std::chrono::duration<double>(seconds));
-  } catch (const std::system_error&) {  // no thread can be started, so nothing is aborted
+  } catch (const std::system_error&) {  // no thread can be started: aborts in this one, without a limit
     nccl().abort(comm);
   }
 }
@@ -167,7 +167,7 @@ class Nccl final : public Sums {
     if (const ncclComm_t comm = take_comm(); comm != nullptr) abort_within(comm, deadline_);
   }
 
-  // Leaves the group. Does not abort, because ncclCommAbort would free memory that other processes may still
+  // Leaves the group. Aborts only if that fails, because ncclCommAbort frees memory that other processes may still
   // use.
   void end() noexcept override {
     try {
