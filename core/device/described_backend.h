@@ -28,7 +28,7 @@ struct EnqueuedCall {
 struct WorkAccount {
   std::vector<EnqueuedCall> calls;
   std::size_t replays = 0;  // number of replays of recordings
-  // The least seconds of the work, if work that may run at the same time does not slow other work down.
+  // The least seconds of all replays, if work that may run at the same time does not slow other work down.
   double seconds_of_chains = 0;
 };
 
