@@ -16,8 +16,8 @@ namespace plexaura {
 //   <name>    the plugin plexaura_<name>.so, searched beside libplexaura_core.so and then in the folders of
 //             PLEXAURA_PLUGIN_PATH (separated by colons); for example cuda, if it was built
 // Options may follow the name, as in "cuda:device=1,tf32=1", or be passed in `options`. Throws UserError in
-// one sentence if the name is unknown (the message lists the known ones), if the plugin is missing or was
-// built against other headers, if a driver or device is missing, or if an option is unknown or given twice.
+// one sentence if the name is unknown (the message lists the known ones), if the plugin is missing or was built from
+// other headers or by another compiler, if a driver or device is missing, or if an option is unknown or given twice.
 // Must not be called by two threads at once.
 std::unique_ptr<Backend> open_backend(std::string_view name_with_options, BackendOptions options = {});
 

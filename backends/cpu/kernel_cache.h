@@ -11,8 +11,8 @@
 
 namespace plexaura {
 
-// Shares kernels among equal regions. Regions are equal if their ops with all options, the connections
-// between these, the types, the layouts and the implementation are equal. The position in the graph does not
+// Shares kernels among equal regions. Regions are equal if their ops with all options, the connections between these,
+// the types, the wanted outputs, the layouts and the implementation are equal. The position in the graph does not
 // matter, so that sixteen equal blocks of a model share one kernel. A kernel lives as long as a program uses
 // it.
 class KernelCache {

@@ -4,11 +4,11 @@
 
 namespace plexaura {
 
-// Divides the cores of this machine among its ranks: each computes with OMP_NUM_THREADS threads or, if that
-// is not set, with cores / ranks, at least one. Without OMP_NUM_THREADS, a rank takes no more threads than
-// the cores that it may use. A binding that the user has made (taskset, srun) stays. A binding by mpirun,
-// which by default puts all threads of a rank on one core, is undone if the threads of all ranks fit the
-// cores. `launcher` is the process id of the mpirun that started this process, or 0; the cores that mpirun
+// Divides the cores of this machine among its ranks: each computes with OMP_NUM_THREADS threads or, if that is not set,
+// with cores / ranks, at least one. Without OMP_NUM_THREADS, a rank takes no more threads than the cores that it may
+// use. A binding that the user has made (taskset, srun) stays. A binding by mpirun, which by default puts all threads
+// of a rank on one core, is undone if the threads of all ranks fit the cores, or if it names a core that mpirun itself
+// may not use. `launcher` is the process id of the mpirun that started this process, or 0; the cores that mpirun
 // itself is bound to are never left. Must be called before the first kernel runs. Returns the number of
 // threads. Throws UserError if OMP_NUM_THREADS is not a valid number of threads.
 int use_cores(int ranks_on_this_machine, int launcher = 0);

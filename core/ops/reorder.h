@@ -17,8 +17,8 @@ struct ReorderOptions {
 // kernels differ, and where a value is copied to its place in the parameter store. Users never see one, so it
 // has no builder, no gradient and no line in ops.def.
 //
-// A backend offers one candidate for it. Its inputs[0] is the layout in RegionQuery::given, or the target if
-// none is given. Its outputs[0] is to().
+// A backend offers at least one candidate for it. A candidate's inputs[0] is the layout in RegionQuery::given, or the
+// target if none is given. Its outputs[0] is to().
 class PLEXAURA_API Reorder final : public OpWith<ReorderOptions> {
  public:
   explicit Reorder(Layout to) : OpWith({std::move(to)}) {}

@@ -10,8 +10,8 @@
 
 namespace plexaura::fast {
 
-// Returns the generation of processors whose version of the loops runs here: "x86-64-v3", or "avx2" if clang
-// compiled them.
+// Returns the generation of processors whose version of the loops runs here: "x86-64-v3", or "avx2" if clang compiled
+// them; "baseline" if there is no such version for this processor.
 std::string instruction_set();
 
 // Elementwise functions of one, two or three values, in any layout and with any broadcasting.
@@ -32,12 +32,12 @@ std::unique_ptr<const KernelSource> make_index_source();
 std::unique_ptr<const KernelSource> make_optimizer_source();
 // Batch norm: its ops and regions.
 std::unique_ptr<const KernelSource> make_batch_norm_source();
-// The op matmul for two small matrices.
+// The op matmul for two small matrices, also with a bias.
 std::unique_ptr<const KernelSource> make_small_matmul_source();
 // The op matmul for float64 or float32, in blocks for the caches.
 std::unique_ptr<const KernelSource> make_block_matmul_source(DType dtype);
-// The op conv2d with windows of 3x3 and its gradient by the source, by Winograd's transforms. Only measurements choose these
-// kernels.
+// The op conv2d with windows of 3x3 and stride 1, and its gradient by the source, by Winograd's transforms. Only
+// measurements choose these kernels.
 std::unique_ptr<const KernelSource> make_winograd_source();
 // The ops conv2d, conv3d and their gradients, of float64.
 std::unique_ptr<const KernelSource> make_double_convolution_source();
@@ -51,7 +51,7 @@ std::unique_ptr<const KernelSource> make_reduce_source();
 std::unique_ptr<const KernelSource> make_argmax_source();
 // The ops softmax_cross_entropy with its gradient, top_k_correct and one_hot.
 std::unique_ptr<const KernelSource> make_class_source();
-// The ops softmax, log_softmax and their gradients over the last axis.
+// The ops softmax and log_softmax over any axis, and their gradients over the last axis.
 std::unique_ptr<const KernelSource> make_softmax_source();
 // Regions of layer_norm, group_norm, instance_norm, standardise, rms_norm and their gradients.
 std::unique_ptr<const KernelSource> make_row_norm_source();

@@ -117,7 +117,8 @@ bool is_winograd(const std::string& implementation) {
   return implementation.find("wino") != std::string::npos;
 }
 
-// Returns a candidate. `operands` are in the order of the region's inputs and outputs.
+// Returns a candidate, or nothing for reference code and for layouts that a Layout cannot express. `operands` are in
+// the order of the region's inputs and outputs.
 template <class Primitive, class Described>
 std::optional<Candidate> propose_with(const Described& described, const Problem& problem,
                                       const std::vector<Operand>& operands) {

@@ -7,7 +7,8 @@
 
 namespace plexaura::onednn {
 
-// Return a candidate in these layouts. Return nothing if the library has no fast kernel for them, or throw dnnl::error.
+// Return a candidate in these layouts. Return nothing, or throw dnnl::error, if the layouts do not fit the shapes, if
+// the library has no fast kernel for them, or if it chooses layouts that a Layout cannot express.
 std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts);
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts);

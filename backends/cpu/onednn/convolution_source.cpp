@@ -49,8 +49,8 @@ std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) 
   return regions;
 }
 
-// Returns the region of the gradients of weights and bias. Both read grad_out, so a kernel that computes both
-// reads it only once.
+// Returns the region of the gradients of weights and bias. Both read grad_out. The library's kernel for both reads it
+// only once.
 std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, const Uses& uses) {
   const bool ends_with_bias = is_bias_grad(graph, last);
   const Value grad_out = graph.record(last).inputs[ends_with_bias ? 0 : 1];
@@ -65,7 +65,7 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
   return {};
 }
 
-// Proposes kernels for the region of match_weight_and_bias_grad(). Puts the node of the weights first, since
+// Proposes a kernel for the region of match_weight_and_bias_grad(). Puts the node of the weights first, since
 // propose_weight_grad() reads the op of the region's first node.
 std::optional<Candidate> propose_with_bias_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   Region region = query.region;
@@ -88,7 +88,7 @@ std::optional<Candidate> candidate_of(const RegionQuery& query, ConvolutionLayou
   return std::nullopt;
 }
 
-// True if the channels of all images fill whole blocks. Then no other layout is faster.
+// True if the channels of all images and weights fill whole blocks. Then no other layout is faster.
 bool is_in_whole_blocks(const RegionQuery& query, const Candidate& candidate) {
   const auto fits = [&](const Layout& layout, Value value) {
     const Shape& shape = query.type(value).shape;

@@ -107,7 +107,7 @@ std::optional<memory::data_type> data_type_of(DType dtype) {
   }
 }
 
-// Compares strides, except along axes with only one step, whose strides have no meaning.
+// Compares padded extents, and strides except along axes with only one step, whose strides have no meaning.
 bool same_strides(const Layout& layout, const Shape& shape, const Blocking& blocking) {
   if (layout.padded(shape).extents() != blocking.padded) return false;
   const std::vector<std::int64_t> strides = layout.outer_strides(shape);
@@ -128,7 +128,7 @@ void limit_instructions() {
 #endif
 }
 
-// The number of primitives that oneDNN keeps in its cache although no kernel uses them any more. A small one
+// The most primitives that oneDNN keeps in its cache, even if no kernel uses them any more. A small primitive
 // takes 45 kB. oneDNN's default is 1024.
 constexpr int kept_primitives = 256;
 

@@ -31,7 +31,7 @@ memory::desc strided(const memory::dims& dims, const memory::dims& strides, DTyp
 // have the type.
 std::optional<memory::desc> desc_of(const Layout& layout, const TensorType& type);
 
-// Returns the layout of a descriptor. Returns nothing for an opaque layout, which a Layout cannot express.
+// Returns the layout of a descriptor. Returns nothing if a Layout cannot express it: it is opaque, or has gaps.
 std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape);
 
 struct ConvolutionDescs {

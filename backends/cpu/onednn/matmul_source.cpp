@@ -156,8 +156,8 @@ struct RowProduct {
 // Each thread packs all of b for its vector registers, which pays for this number of rows or more.
 constexpr std::int64_t fewest_rows_of_thread = 32;
 
-// Returns the sizes of a product. Returns nothing if a row of a is not contiguous, or if there are too few rows for
-// several threads.
+// Returns the sizes of a product of two float32 matrices without a bias. Returns nothing for other products, if a row
+// of a is not contiguous, or if there are too few rows for several threads.
 std::optional<RowProduct> row_product(const RegionQuery& query) {
   const MatMulOptions& options = op_cast<MatMul>(query.op()).options();
   const auto& [a, b, result] = matmul_shapes(query);

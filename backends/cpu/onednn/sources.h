@@ -5,8 +5,8 @@
 
 #include "core/host/kernel_source.h"
 
-// Kernels of oneDNN, in the layouts that it prefers: for float32, and for bfloat16 and float16 if it has fast
-// code for these on this processor.
+// Kernels of oneDNN, in the layouts that it prefers and in a few others: for float32, for bfloat16 and float16 if it
+// has fast code for these on this processor, and reorders also of int32 and uint8.
 
 namespace plexaura::onednn {
 

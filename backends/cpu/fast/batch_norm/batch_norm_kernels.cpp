@@ -32,9 +32,9 @@ std::size_t partial_bytes(const ChannelView& view) {
   return static_cast<std::size_t>(view.blocks * view.samples * 2 * view.lanes) * sizeof(double);
 }
 
-// Runs collect(block, sample) for all samples of a block, then distribute(block, prepare(block), sample) for
-// each. If there are at least as many blocks as threads, one thread does all of a block, so that its second
-// pass finds the data in cache. Otherwise the threads share the samples.
+// Runs collect(block, sample) for all samples of a block, then distribute(block, sample, prepare(block, writes)) for
+// each; `writes` is true in one call for each block. If there are at least as many blocks as threads, one thread does
+// all of a block, so that its second pass finds the data in cache. Otherwise the threads share the samples.
 template <class Collect, class Prepare, class Distribute>
 void in_two_passes(const ChannelView& view, const Collect& collect, const Prepare& prepare,
                    const Distribute& distribute) {

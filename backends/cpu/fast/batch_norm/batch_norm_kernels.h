@@ -20,7 +20,7 @@ struct BatchNormForward {
     const float* shift;
     const float* addend;  // null: nothing is added
     float* dst;           // null only for train(), which then does not read scale and shift
-    float* mean;          // written by train() unless it is null, as the next two; not used by normalise_by()
+    float* mean;          // train() writes mean, variance and inverse unless null; normalise_by() uses none of them
     float* variance;
     float* inverse;
   };
@@ -43,7 +43,7 @@ struct BatchNormBackward {
     const float* diff_dst;
     const float* mask;    // output of the ReLU that followed; null: no ReLU
     const float* addend;  // is added to diff_src; null: nothing is added
-    float* diff_src;      // may be null, as the outputs below
+    float* diff_src;      // this output and those below may be null
     float* diff_scale;
     float* diff_shift;
     float* diff_mean;

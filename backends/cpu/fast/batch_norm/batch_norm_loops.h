@@ -48,8 +48,8 @@ struct Rows {
 // Computes for each lane the mean of the rows, and their spread: the sum of squared distances from the mean.
 void find_moments(std::int64_t lanes, const float* src, Rows rows, double* mean, double* spread);
 void normalise(std::int64_t lanes, const NormaliseArrays& arrays, Rows rows, const NormaliseBy& by);
-// Computes for each lane the sum of the masked gradient, and the sum of its product with x - mean. Also
-// writes the masked gradient unless `arrays.masked` is null.
+// Computes for each lane the sum of the masked gradient, and the sum of its product with x - mean. Also writes the
+// masked gradient if neither `arrays.mask` nor `arrays.masked` is null.
 void sum_gradients(std::int64_t lanes, const BackwardArrays& arrays, Rows rows, const float* mean,
                    double* sum, double* along);
 void backward(std::int64_t lanes, const BackwardArrays& arrays, Rows rows, const BackwardBy& by);

@@ -66,7 +66,7 @@ PLEXAURA_INLINE void apply_to_all(const T* x, T* y, std::int64_t count, const Fu
   for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
 }
 
-// Computes powers that need only one or two multiplications or a division. Their errors are at most one unit of the last
+// Computes powers that need at most two multiplications or one division. Their errors are at most one unit of the last
 // place. Returns false for other exponents.
 template <class T>
 PLEXAURA_INLINE bool simple_powers(const T* x, T exponent, T* y, std::int64_t count) {

@@ -20,7 +20,7 @@ using Inner = std::function<void(const std::byte* const* operands, const std::in
 struct Elementwise {
   Inner inner;
   double nanoseconds;
-  // The number of inputs read; the region's other inputs are constants that the loop contains
+  // The number of inputs that the loop reads. The region's other inputs are constants that the loop contains.
   std::size_t operands;
   // True if the loop first copies operands of one element to arrays. A caller with many pieces can do this once with
   // repeat().

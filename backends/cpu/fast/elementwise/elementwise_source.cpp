@@ -97,8 +97,8 @@ bool is_mostly_padding(const Layout& layout, const Shape& shape) {
 
 // Returns the layouts of the operands that have the result's shape, blocked ones first. If there are none,
 // returns blocked channels if a value per channel is broadcast over pixels, and otherwise the row-major
-// layout. After layouts that are mostly padding, over which the loops would compute too, it returns the row-major one
-// for inference. In training, gradients would reorder the values once more.
+// layout. For inference, adds the row-major layout if the first one is mostly padding, over which the loops would
+// compute too. In training, gradients would reorder the values once more.
 std::vector<Layout> layouts_to_offer(const RegionQuery& query) {
   const Shape& shape = query.type(query.region.outputs[0]).shape;
   std::vector<Layout> layouts = layouts_like_result(query);

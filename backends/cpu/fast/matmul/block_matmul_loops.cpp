@@ -31,7 +31,7 @@ PLEXAURA_INLINE void pack_panel(const BlockProduct& product, const T* b, std::in
           lane < count ? b[k * product.b_inner_step + lane * product.b_column_step] : T(0);
 }
 
-// The rows of y that are computed together. With `adds`, the products are added to y.
+// Computes `rows` rows of y together. With `adds`, the products are added to y.
 template <int rows, class T>
 PLEXAURA_INLINE void multiply_rows(const RowsOfA<T>& a, const T* panel, std::int64_t inner, bool adds, T* y,
                                    std::int64_t y_step, std::int64_t count) {

@@ -17,7 +17,7 @@ struct BlockProduct {
   std::int64_t b_column_step;
 };
 
-// The largest block of the result that one call computes. The rows of a that it reads fit into the second cache.
+// The largest block of the result that one call computes. The terms of a that it reads at a time fit the second cache.
 constexpr std::int64_t most_block_rows = 96;
 constexpr std::int64_t most_block_columns = 256;
 

@@ -77,7 +77,7 @@ PLEXAURA_INLINE bool is_larger(T value, T chosen) {
   return (value > chosen) | ((value != value) & (chosen == chosen));
 }
 
-// Chooses for each column of the window the first largest element, and then among the columns.
+// Chooses the first largest element of each column of the image, and then among the columns of each window.
 template <class T>
 PLEXAURA_INLINE void choose_row(const PoolRanges3d& ranges, std::size_t place_d, std::size_t place_h,
                                 const T* x, T* y, std::int64_t* index) {

@@ -7,14 +7,14 @@
 
 namespace plexaura::fast {
 
-// The longest row of an image that the loops below take: they keep the sums of its columns on the stack.
+// The longest row of an image that the loops below take: they keep the sum or the extreme of each column on the stack.
 constexpr std::int64_t longest_pool_row = 1024;
 
 // The windows of a pool along one axis, by place in the output; and by position in the image the places of the windows
 // that contain it.
 struct PoolRanges {
   std::vector<std::int32_t> begin, end;
-  std::vector<double> share;  // 1 / the number by which a mean is divided
+  std::vector<double> share;  // 1 / this axis' factor of the number by which a mean is divided
   std::vector<std::int32_t> first_viewer, last_viewer;
 
   PoolRanges(const PoolAxis& axis, bool count_include_pad);
@@ -29,7 +29,8 @@ struct PoolRanges3d {
   std::int64_t voxels() const { return d.inputs() * h.inputs() * w.inputs(); }
 };
 
-// Each call computes one image [D, H, W] of a row-major value. T is float or double. Sums are added up in double.
+// Each call computes one image [D, H, W] of a row-major value. T is float or double. Only max_grad() adds up in T, the
+// others in double.
 template <class T>
 struct Pool3dLoops {
   void (*average)(const PoolRanges3d& ranges, const T* x, T* y);

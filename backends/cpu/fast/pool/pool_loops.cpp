@@ -88,7 +88,7 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
     for (int lane = 0; lane < lanes; ++lane) to[lane] = T(0);
 }
 
-// Adds the gradient of one window to the pixels that the window chose.
+// Adds the gradient of one window to those pixels of one of its rows that the window chose.
 template <class T, int lanes>
 PLEXAURA_INLINE void add_to_chosen(const T* diff_dst, const std::uint8_t* index, Place<T> first_place,
                                    std::int64_t pixels, std::int64_t step, T* to) {

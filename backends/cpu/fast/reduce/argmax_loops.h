@@ -4,7 +4,7 @@
 
 namespace plexaura::fast {
 
-// The columns that one call takes: their largest elements stay in the first cache.
+// The most columns that one call takes: their largest elements stay in the first cache.
 constexpr std::int64_t most_argmax_columns = 256;
 
 // Writes for each column of a row-major array the row of its largest element, the first one of equal elements, or that of

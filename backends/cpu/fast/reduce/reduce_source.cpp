@@ -14,7 +14,7 @@ namespace plexaura::fast {
 namespace {
 
 constexpr double nanoseconds_per_element = 0.2;
-// The number of elements that one call sums if the result is a single number. It is fixed, so that the result
+// The most elements that one call reduces if the result is a single number. It is fixed, so that the result
 // does not depend on the number of threads.
 constexpr std::int64_t piece = 16384;
 

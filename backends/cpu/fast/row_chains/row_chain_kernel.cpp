@@ -20,8 +20,8 @@ namespace {
 constexpr std::int64_t alignment = 64;             // bytes; alignment of results in the memory of a thread
 constexpr std::int64_t bytes_of_batch = 32 << 10;  // results of a batch of rows; they stay in the first cache
 
-// Where the first column of a value lies. A thread computes a batch of rows at a time, and holds the results that are no
-// outputs in its own memory.
+// Where the first column of a value lies. A thread computes a batch of rows at a time, and holds the results that are
+// no wanted outputs in its own memory.
 struct RowPlace {
   std::size_t base = 0;        // index of an input or output; or memory() or zeros()
   std::int64_t slot = 0;       // in a thread's memory: bytes of the results placed before it, per row
@@ -92,8 +92,8 @@ struct Assembly {
   Inner add;
 };
 
-// Translates the ops of a chain into steps. A slice needs no step, because its result is a range of columns of its
-// operand. The gradient of a slice is assembled before the first step that reads it.
+// Translates the ops of a chain into steps. A slice is a range of columns of its operand, so it needs no step unless
+// its result is wanted. The gradient of a slice is assembled before the first step that reads it, or as an output.
 class RowProgramBuilder {
  public:
   explicit RowProgramBuilder(const RegionQuery& query) : query_(query) {
@@ -246,7 +246,7 @@ class RowProgramBuilder {
   std::int64_t memory_bytes_ = 0;  // bytes of memory for a row
 };
 
-// Computes a range of rows on one thread. `memory` holds the results that are no outputs.
+// Computes a range of rows on one thread. `memory` holds the results that are no wanted outputs.
 class RowRun {
  public:
   RowRun(const RowProgram& program, const Binding& binding, std::byte* memory) : program_(program) {

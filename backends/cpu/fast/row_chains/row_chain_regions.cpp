@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kind = "row chain of ";
 constexpr std::size_t fewest_ops = 3;
-// All ops of a chain, and the next reader of its last op, lie within this number of nodes of the graph. This bounds the
-// search.
+// All ops of a chain lie within this number of nodes of the graph. A later reader of the last op does not count either.
+// This bounds the search.
 constexpr NodeId longest_span = 256;
 
 const Shape& shape_of(const Graph& graph, Value value) { return graph.type(value).shape; }
@@ -75,7 +75,7 @@ class GrowingRowChain {
   }
 
  private:
-  // Adds the last node of the graph that fits. Returns false if there is none.
+  // Adds the last one of neighbours() that fits. Returns false if there is none.
   bool add_one() {
     const std::set<NodeId> near = neighbours();
     for (auto node = near.rbegin(); node != near.rend(); ++node) {

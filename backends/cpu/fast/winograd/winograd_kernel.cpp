@@ -10,7 +10,7 @@ namespace plexaura::fast {
 namespace {
 
 constexpr std::int64_t points = 36;
-constexpr std::int64_t tiles_of_group = 64;  // that are multiplied with a panel at once
+constexpr std::int64_t tiles_of_group = 64;  // the most tiles that are multiplied with a panel at once
 constexpr std::int64_t product_step = step_of_points(tiles_of_group * winograd_panel);
 // Elements of the transformed source for each thread: about as many as a second cache keeps.
 constexpr std::int64_t source_of_thread = 300'000;
@@ -46,7 +46,7 @@ std::int64_t WinogradConvolution::windows_of_panel() const {
   return points * step_of_points(source_.channels() * winograd_panel);
 }
 
-// With one pass each panel is used by one thread, or two, right after this thread has transformed its windows.
+// With one pass each thread transforms the windows of a panel itself, right before it uses them.
 bool WinogradConvolution::has_one_pass() const { return tiles_of_pass_ == tiles_.count(); }
 
 std::int64_t WinogradConvolution::window_copies() const { return has_one_pass() ? threads_ : panels(); }

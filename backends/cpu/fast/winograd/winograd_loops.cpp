@@ -12,7 +12,7 @@ namespace {
 
 constexpr int points = 36;
 constexpr int panel_lanes = static_cast<int>(winograd_panel);
-// Terms that are added up in registers. Sums of so many terms are added up in turn, which keeps errors small.
+// The terms that are added up in registers. Sums of so many terms are added up in turn, which keeps errors small.
 constexpr std::int64_t depth = 128;
 
 // The first row and column of a tile in its sample.

@@ -13,7 +13,7 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr std::int64_t fewest_channels = 16;  // fewer leave a panel of the products empty
+constexpr std::int64_t fewest_channels = 16;  // fewer do not fill a panel of the products
 
 // A convolution, or the gradient of one by its source, as a convolution of the region's operand `source`.
 struct Convolution {
