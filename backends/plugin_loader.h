@@ -23,8 +23,8 @@ std::optional<std::string> find_describing_plugin(std::string_view backend);
 // Returns the names of all plugins found, sorted.
 std::vector<std::string> find_plugins();
 
-// Loads the file, which stays loaded, compares its stamp with that of this build, and opens the backend.
-// Throws UserError if one of these steps fails.
+// Loads the file, which stays loaded, compares its stamp with that of this build, and opens the backend. Throws
+// UserError if the file cannot be loaded, is no plugin or has another stamp, and what the backend throws.
 std::unique_ptr<Backend> open_plugin(const std::string& file, const BackendOptions& options);
 
 }  // namespace plexaura

@@ -55,7 +55,7 @@ class PLEXAURA_API Function {
   void start();
   ParameterStore* store() { return store_ ? &*store_ : nullptr; }
 
-  std::shared_ptr<const Source> source_;  // the graph and its inputs' names; null in an object that was moved from
+  std::shared_ptr<const Source> source_;  // the graph and its inputs' names; null after it was moved from
   BackendUse backend_;
   std::optional<ParameterStore> store_;
   std::shared_ptr<const Program> program_;

@@ -72,7 +72,7 @@ struct MatMulDescs {
 dnnl::matmul::primitive_desc describe_matmul(const MatMulDescs& descs,
                                              const dnnl::primitive_attr& attributes);
 
-// Returns attributes which say that the caller provides scratch memory.
+// Returns attributes with these post-operations, which say that the caller provides scratch memory.
 dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations);
 
 }  // namespace plexaura::onednn

@@ -20,7 +20,7 @@ struct BatchNormForward {
     const float* shift;
     const float* addend;  // null: nothing is added
     float* dst;           // null only for train(), which then does not read scale and shift
-    float* mean;          // train() writes mean, variance and inverse unless null; normalise_by() uses none of them
+    float* mean;          // train() writes mean, variance and inverse unless null; normalise_by() does not
     float* variance;
     float* inverse;
   };

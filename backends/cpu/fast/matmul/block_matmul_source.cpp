@@ -96,7 +96,7 @@ class BlockMatMulSource final : public KernelSource {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (query.region.kind != "matmul" || !is_dense(query, dtype_)) return {};
     BlockProducts products = block_products(query);
-    if (dtype_ == DType::float32 && products.is_small()) return {};  // two matrices: make_small_matmul_source()
+    if (dtype_ == DType::float32 && products.is_small()) return {};  // make_small_matmul_source() takes most
     Candidate candidate = row_major_candidate(query);
     candidate.make = [products = std::move(products), dtype = dtype_] {
       return dtype == DType::float64 ? make_for<double>(products) : make_for<float>(products);
