@@ -6,9 +6,9 @@
 
 namespace plexaura {
 
-// Memory from the operating system, aligned to 2 MiB. Large memory uses huge pages, which makes the first
-// touch several times faster. All threads touch their share of it at once, so that no step has page faults,
-// and pages lie near the threads that will use them.
+// Memory from the operating system, aligned to 2 MiB. From 2 MiB on it asks for huge pages, which makes the first touch
+// several times faster. The constructor touches all pages, so that no step has page faults. Of more than 1 MiB each
+// thread touches a share, so that pages lie near the threads that will use them.
 class HostMemory final : public Memory {
  public:
   // Allocates the memory. Throws DeviceError, whose message has the requested and the available size.
