@@ -41,7 +41,7 @@ class Search {
     return *std::ranges::min_element(starts_, {}, [&](const KeptSteps& kept) { return peak(kept); });
   }
 
-  // Returns the choice whose peak is at most `limit` and that takes the fewest seconds; nothing if none has.
+  // Returns, of the choices it tries with a peak of at most `limit`, the one that takes the fewest seconds, or nothing.
   std::optional<KeptSteps> cheapest(std::size_t limit) const {
     std::optional<KeptSteps> best;
     double least = std::numeric_limits<double>::infinity();
