@@ -24,7 +24,7 @@ TensorType widened(TensorType type) {
 // A copy of a query's region in a graph of its own, in which float32 replaces the dtypes of 16 bits.
 class WideRegion {
  public:
-  explicit WideRegion(const RegionQuery& query) {
+  explicit WideRegion(const RegionQuery& query) : graph_(query.graph.mode()) {
     region_.kind = query.region.kind;
     for (const Value input : query.region.inputs) region_.inputs.push_back(copy_of_input(query, input));
     for (const NodeId node : query.region.nodes) append(query, node);
