@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-std::optional<std::int64_t> bytes_of(std::string_view text) {
+std::optional<std::int64_t> parse_byte_count(std::string_view text) {
   static constexpr std::array<std::pair<std::string_view, double>, 10> units{{{"", 1},
                                                                               {"B", 1},
                                                                               {"kB", 1e3},
@@ -33,7 +33,7 @@ std::optional<std::int64_t> bytes_of(std::string_view text) {
 }
 
 std::int64_t bytes_in(const Section& section, std::string_view key, const std::string& text) {
-  const std::optional<std::int64_t> bytes = bytes_of(text);
+  const std::optional<std::int64_t> bytes = parse_byte_count(text);
   if (!bytes) throw section.error(key, fmt::format("is '{}'; it must be {}", text, rule_of_bytes));
   return *bytes;
 }

@@ -5,24 +5,24 @@
 namespace plexaura::testing::byte_count_test {
 
 TEST_CASE("a number of bytes may have a unit") {
-  CHECK(bytes_of("4096") == 4096);
-  CHECK(bytes_of("4096 B") == 4096);
-  CHECK(bytes_of("2 GB") == 2'000'000'000);
-  CHECK(bytes_of("2GB") == 2'000'000'000);
-  CHECK(bytes_of("500 MB") == 500'000'000);
-  CHECK(bytes_of("8 kB") == 8000);
-  CHECK(bytes_of("1 TB") == 1'000'000'000'000);
-  CHECK(bytes_of("1.5 GiB") == 1'610'612'736);
-  CHECK(bytes_of("1 KiB") == 1024);
-  CHECK(bytes_of("3 MiB") == 3'145'728);
-  CHECK(bytes_of("1 TiB") == 1'099'511'627'776);
+  CHECK(parse_byte_count("4096") == 4096);
+  CHECK(parse_byte_count("4096 B") == 4096);
+  CHECK(parse_byte_count("2 GB") == 2'000'000'000);
+  CHECK(parse_byte_count("2GB") == 2'000'000'000);
+  CHECK(parse_byte_count("500 MB") == 500'000'000);
+  CHECK(parse_byte_count("8 kB") == 8000);
+  CHECK(parse_byte_count("1 TB") == 1'000'000'000'000);
+  CHECK(parse_byte_count("1.5 GiB") == 1'610'612'736);
+  CHECK(parse_byte_count("1 KiB") == 1024);
+  CHECK(parse_byte_count("3 MiB") == 3'145'728);
+  CHECK(parse_byte_count("1 TiB") == 1'099'511'627'776);
 }
 
 TEST_CASE("other texts are no number of bytes") {
   for (const char* text : {"", "GB", "2 gb", "2 mb", "-2 GB", "0", "0.5", "nan", "inf", "1e30", "9e18 kB",
                            "2  GB", "2 GB ", " 2", "two", "2 GBs", "0x10"}) {
     CAPTURE(text);
-    CHECK_FALSE(bytes_of(text).has_value());
+    CHECK_FALSE(parse_byte_count(text).has_value());
   }
 }
 
