@@ -26,15 +26,15 @@ class ChangeSum {
       : ranks_(ranks), compression_(std::move(compression)), owes_(owes) {}
 
   // `slices` are the slices of the trainable parameters in the value arena, each of which one call of sum()
-  // sums. Throws UserError for weights of a type that the compression does not support.
+  // sums. Throws UserError for weights that the compression does not support.
   void begin(const Placement& placement, std::span<const Bucket> slices);
   // Sums the changes over the ranks, in place. Collective. `changes` holds this rank's part of a slice, followed by
   // elements that are never compressed. T is the type of the value arena.
   template <class T>
   void sum(std::size_t slice, std::span<T> changes, std::string_view what);
-  // Returns the bytes that the compression has sent; 0 without a compression. See Compression::bytes_sent().
+  // Returns Compression::bytes_sent() of the compression; 0 without a compression.
   std::int64_t bytes_sent() const { return compression_ ? compression_->bytes_sent() : 0; }
-  // Called after a sum of the slice was used. From then on this rank owes what that sum did not transmit.
+  // Called when a sum of the slice is used. From then on this rank owes what that sum did not transmit.
   // Before the call it owes what it owed before the sum.
   void accept(std::size_t slice);
 
@@ -49,7 +49,7 @@ class ChangeSum {
   Collective& ranks_;
   std::unique_ptr<Compression> compression_;
   bool owes_;
-  bool has_dropped_ = false;  // true if take() has dropped state that it cannot use, and has reported that
+  bool has_dropped_ = false;  // true if take() has dropped state that it cannot use, which rank 0 reports
   const Placement* placement_ = nullptr;
   std::vector<Bucket> slices_;
   // The owed part, with the layout of the trainable parameters in the value arena. Both tensors are empty

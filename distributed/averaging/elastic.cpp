@@ -63,8 +63,8 @@ void Elastic::take_weights_back() {
   border_->store_values();
 }
 
-// Returns the weights that are not in the store. While the centre is shown, as in a checkpoint, these are
-// this rank's own weights; otherwise they are the centre.
+// Returns the counts, and the weights that are not in the store. While the centre is shown, as in a checkpoint, these
+// are this rank's own weights; otherwise they are the centre.
 std::vector<StrategyState> Elastic::state() const {
   std::vector<StrategyState> state;
   centre_.keep_counts(state);

@@ -53,10 +53,10 @@ class Elastic final : public Strategy, public WeightExchange, public KeptState {
   void pull(const Mean<T>& mean);
 
   Collective& ranks_;
-  MeanChange centre_;  // changes since the last exchange; the anchor is the centre
+  MeanChange centre_;  // distances of the weights from the anchor, which is the centre
   ElasticOptions options_;
   WeightsImmigration* border_ = nullptr;
-  std::optional<Tensor> own_;  // this rank's own weights while the centre is shown for validation
+  std::optional<Tensor> own_;  // this rank's own weights while the centre is shown
 };
 
 }  // namespace plexaura

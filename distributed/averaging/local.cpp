@@ -52,8 +52,8 @@ void Local::take(const Mean<T>& mean) {
   if (mean.own.empty()) {
     std::ranges::copy(anchor, values.begin());
   } else {
-    // The rank has made steps since the exchange began. Its buffers stay its own until the next mean: the sum
-    // of a mean and a later change could make a running variance negative.
+    // The rank has made steps since the exchange began. Its buffers stay its own until a mean without such
+    // steps: the sum of a mean and a later change could make a running variance negative.
     const std::size_t trainables = std::max(change_.trainables(), mean.first) - mean.first;
     for (std::size_t i = 0; i < std::min(trainables, values.size()); ++i)
       values[i] += mean.changes[i] - mean.own[i];
@@ -85,7 +85,7 @@ std::vector<StrategyState> Local::state() const {
   change_.keep_counts(state);
   if (change_.has_moved())
     keep_arena(border_->placement(), change_.anchor(), anchor_prefix, false,
-               state);  // without an outer optimizer, the anchor equals the weights
+               state);  // if no step was made, the anchor equals the weights
   return state;
 }
 

@@ -21,7 +21,7 @@ struct LocalOptions {
   // the plain averages.
   double outer_learning_rate = 1;
   double outer_momentum = 0;  // coefficient of Nesterov's momentum
-  // See MeanOptions::fragments.
+  // See the members of MeanOptions with these names.
   std::int64_t fragments = 1;
   std::int64_t delay = 0;
 };

@@ -139,8 +139,8 @@ bool MeanChange::has_moved() const {
   return std::ranges::any_of(fragments_, [](const Fragment& fragment) { return fragment.steps > 0; });
 }
 
-// True if the fragment's mean is due now. Within a period of `every` steps the fragments are due one after
-// another, the last one at the end of the period.
+// True if the fragment's mean is due now. Within a period of `every` steps the fragments are due one after another, the
+// last one at its end. At the end of an epoch, and if a period has fewer steps than there are fragments, all are due.
 bool MeanChange::is_due(std::size_t fragment, std::int64_t every) const {
   if (fragments_[fragment].steps == 0) return false;
   const auto count = std::ssize(fragments_);
@@ -319,8 +319,9 @@ void MeanChange::keep_counts(std::vector<StrategyState>& state) const {
   keep_arena(border_->placement(), own_, moved_prefix, !is_first_, state);
 }
 
-// Returns the exchange to which a checkpoint's state belongs. Returns null if it does not fit this run, which
-// has no delay or another number of fragments. The changes of that exchange are then part of the next one.
+// Returns the exchange to which a checkpoint's state belongs. Returns null if it does not fit this run: if its mean is
+// delayed and this run has no delay, or if the numbers of fragments differ. The changes of that exchange are then
+// part of the next one.
 MeanChange::Exchange* MeanChange::held(std::int64_t until, std::int64_t fragments) {
   const bool fits = fragments == std::ssize(fragments_) && (until == 0 || options_.delay > 0);
   if (!fits) return nullptr;
@@ -328,7 +329,7 @@ MeanChange::Exchange* MeanChange::held(std::int64_t until, std::int64_t fragment
   return &*exchange_;
 }
 
-// Restores counts. If this run has another number of fragments, each fragment gets the counts of the
+// Restores a part of the state. If this run has another number of fragments, each fragment gets the counts of the
 // checkpoint's first fragment.
 void MeanChange::take_counts(const StrategyState& part) {
   sum_.take(part);

@@ -19,7 +19,7 @@
 namespace plexaura {
 
 struct MeanOptions {
-  // No rank uses a mean before all ranks have confirmed that they have it. So if a rank dies, either all
+  // True: no rank uses a mean before all ranks have confirmed that they have it. So if a rank dies, either all
   // ranks that are left have the mean or no rank has used it. Cannot be combined with a delay.
   bool may_lose_ranks = false;
   // The number of fragments into which the parameters are cut. The fragments are of about equal size and are
@@ -55,23 +55,23 @@ class MeanChange {
              std::unique_ptr<Compression> compression = nullptr);
   ~MeanChange() { give_up(); }
 
-  // Sets the anchor to the current weights. Throws UserError for weights of a type that ranks cannot sum or
-  // compress.
+  // Sets the anchor to the current weights. Throws UserError for weights that ranks cannot sum, or that the
+  // compression does not support.
   void begin(WeightsImmigration& border);
   void count_step();
-  // Collective. Returns the next mean that is due after this step, or nothing if none is left. Each fragment
-  // has a mean every `every` steps and at the end of an epoch. The caller uses a mean before the next call. T
-  // is dtype().
+  // Collective. Returns the next mean that is due after this step, or nothing if none is left. Each fragment has a mean
+  // every `every` steps and at the end of an epoch; if there are more fragments than `every`, after each step. The
+  // caller uses a mean before the next call. T is dtype().
   template <class T>
   std::optional<Mean<T>> next(std::int64_t every);
   // True while an exchange is under way. Depends only on the steps of this rank, so it is the same on all
   // ranks.
   bool is_exchanging() const { return exchange_.has_value(); }
   // Collective among the ranks that are left after ranks were lost. Makes the counts of steps equal on all of
-  // them. Returns the last mean again if other ranks have used it and this rank has not; otherwise nothing.
+  // them. Returns the last mean if other ranks have used it and this rank has not; otherwise nothing.
   template <class T>
   std::optional<Mean<T>> catch_up();
-  // Ends the thread of this object, so that it uses the border no longer.
+  // Ends the thread of this object, if there is one, without waiting for other ranks.
   void give_up() noexcept;
 
   DType dtype() const { return anchor_.dtype(); }
@@ -89,7 +89,7 @@ class MeanChange {
   Tensor copy_values() const;
   void write_values(const Tensor& copy) const;
 
-  // True if a step was made since the last mean, so that the weights may differ from the anchor.
+  // True if a step was made since the last mean of any fragment, so that the weights may differ from the anchor.
   bool has_moved() const;
   // Adds to a strategy's state the counts, the owed part, and a mean that this rank has received and not
   // used.
@@ -110,7 +110,7 @@ class MeanChange {
     std::size_t fragment = 0;
     std::int64_t steps = 0;  // steps of the fragment when the exchange began
     std::int64_t samples = 0;
-    std::int64_t until = 0;  // value of clock_ at which the mean is used
+    std::int64_t until = 0;  // value of clock_ at which a delayed mean is used; 0 without a delay
     bool is_made = false;    // true if this rank has the mean
     std::string what = {};
   };
@@ -140,7 +140,7 @@ class MeanChange {
   bool is_first_ = false;  // true on rank 0; stored because ranks_ may be gone when the state is kept
   std::vector<Fragment> fragments_;
   Tensor anchor_;
-  Tensor changes_;  // this rank's part of the means, and after the exchange their sums
+  Tensor changes_;  // this rank's part of the mean; after the exchange, the mean
   Tensor own_;      // this rank's changes when the exchange began; empty without a delay
   mutable std::optional<Exchange> exchange_;
   std::int64_t taken_ = 0;  // number of means that this rank has used

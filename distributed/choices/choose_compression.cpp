@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view probing = "measuring what an exchange of gradients takes";
 
 constexpr double seconds_of_round = 0.1;   // a call that takes this long is large enough
-constexpr double seconds_for_calls = 0.4;  // all calls of one kind at the final size take this long
+constexpr double seconds_for_calls = 0.4;  // all calls of one kind at the final size take about this long
 constexpr double first_leaving_bytes = 1 << 16;
 constexpr std::int64_t steady_call_bytes = std::int64_t{1}
                                            << 18;  // smaller calls show the latency, not the rate
@@ -65,7 +65,7 @@ struct Link {
   LinkSpeed speed;
 };
 
-// Makes calls up to the size of the largest bucket. Stops at a smaller size if a call of that size takes long enough.
+// Makes calls up to the size of the largest bucket, within 256 KiB to 64 MiB. Stops when one call is long enough.
 Link measure_link(Communicator& ranks, std::int64_t bucket_bytes) {
   const std::int64_t most = std::clamp(bucket_bytes, steady_call_bytes, most_timed_bytes);
   SharedWindow window = ranks.allocate_shared(static_cast<std::size_t>(most), probing);
@@ -100,8 +100,8 @@ void draw_gradients(std::span<float> values) {
   }
 }
 
-// Measures the computation of a method in a step. Each host exchanges with itself, so that no host waits for
-// another one.
+// Measures the computation of a method in a step. Each host, or each rank if hosts do not add first, exchanges
+// with itself, so that none waits for another one.
 class Workbench {
  public:
   Workbench(std::span<const Bucket> buckets, const RankPlaces& places, Communicator& ranks)

@@ -19,7 +19,7 @@ constexpr std::string_view timing = "measuring in which buckets gradients cross"
 constexpr std::int64_t first_call_bytes = std::int64_t{1} << 16;
 constexpr std::int64_t most_call_bytes = std::int64_t{1} << 26;
 constexpr double seconds_of_sum = 0.05;   // a sum that takes this long is large enough
-constexpr double seconds_for_sums = 0.2;  // all sums of that size together take this long
+constexpr double seconds_for_sums = 0.2;  // all sums of that size together take about this long
 constexpr double seconds_for_others = 1;  // no further algorithm is measured after this time
 
 constexpr std::array<std::int64_t, 4> smaller_buckets{8 << 20, 2 << 20, 512 << 10, 128 << 10};
@@ -84,7 +84,7 @@ CallSpeed measure_sums(Communicator& ranks, SharedWindow& window, DType dtype,
   return speed;
 }
 
-// Returns the bytes of the largest bucket of any size to choose from, but no more than the largest call that is measured.
+// Returns the bytes of the largest bucket of any size to choose from, within 64 KiB to 64 MiB.
 std::int64_t largest_call(const ExchangeQuestion& question, const Placement& placement) {
   std::int64_t largest = first_call_bytes;
   for (const std::int64_t least : question.bucket_bytes)

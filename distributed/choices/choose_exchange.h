@@ -28,7 +28,7 @@ std::vector<std::int64_t> bucket_sizes_from(std::int64_t first);
 // Measures sums of all ranks, as `allreduce` makes them of gradients, and chooses by the estimates of
 // cost_model.h. If the exchange overlaps with the backward pass, the latency is measured while the processors
 // compute. It takes about a second, and over slow links the time of some calls of 64 KiB. `placement` is that
-// of the gradients. The choice is the same on all ranks. Afterwards `ranks` sums by the chosen algorithm.
+// of the gradients, of which there is one at least. The choice is the same on all ranks. Afterwards `ranks` sums by the chosen algorithm.
 // Every call has the deadline of the communicator. Needs memory for the largest bucket, at most 64 MiB.
 // Collective.
 ExchangeWay choose_exchange(const ExchangeQuestion& question, const Placement& placement,

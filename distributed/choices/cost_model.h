@@ -24,12 +24,12 @@ struct LinkSpeed {
 
 struct RankPlaces {
   std::vector<int> host_of = {};  // the number of each rank's host; hosts are numbered by their lowest rank
-  bool shares_memory = false;     // true: ranks of a host share memory, so that together they send one sum
+  bool shares_memory = false;     // true: ranks of a host share memory, so that they add before they send
 
   int hosts() const;
 };
 
-// Returns the ranks that compress: one rank of each host if hosts_add_first(), otherwise all ranks.
+// Returns the places of the ranks that compress: one rank of each host if hosts_add_first(), otherwise all ranks.
 RankPlaces places_that_compress(const RankPlaces& places);
 
 // Returns the bytes that leave the host that sends most. Sums are computed by the algorithm `hierarchical`.

@@ -33,8 +33,8 @@ struct Peer {
   double deadline_seconds = 0;  // seconds to wait; 0: the deadline of the communicator
 };
 
-// The place of a rank. Ranks are on one node (machine) if they report the same host name and the same start
-// time of the system, because two machines may have one name.
+// The place of a rank. Ranks are on one node (machine) if they report the same host name and the same boot id
+// of the kernel, because two machines may have one name.
 struct NodePlace {
   std::string host;
   int rank = 0;   // number of this rank among the ranks of the node
@@ -79,7 +79,7 @@ class Communicator : public Collective {
   virtual bool outlives_ranks() const = 0;
   // Called after a RankLost, on all ranks that are left, and only on the communicator of all ranks. Returns a
   // communicator of the ranks that are left, in the order of ranks, with new numbers. `lost` has the ranks
-  // that the error named, as they were numbered at the start. If outlives_ranks() is true, `lost` is ignored,
+  // that the error named, as they were numbered at the start. If could_outlive_ranks(), `lost` is ignored,
   // and if more ranks die, all living ranks call it again on the same communicator. `deadline_seconds` is the
   // time to wait for the calls of the other ranks; 0: the deadline of the communicator.
   virtual std::unique_ptr<Communicator> without(std::span<const int> lost, double deadline_seconds = 0) = 0;
@@ -114,20 +114,20 @@ class Communicator : public Collective {
   virtual void choose_algorithm(std::string_view name) = 0;
   // Collective. From now on sums are sums of `shards` shards, at least one for each rank. Rank r passes to a
   // call the sum of the shards in block divide_shards(shards, size())[r]. Throws UserError if the algorithm
-  // does not add in the order of sum_order.h.
+  // cannot add shards (sum_algorithms_of_shards()).
   virtual void bring_shards(int shards) = 0;
-  // True if sums have the same bits with all algorithms except `ring` and `mpi`. The bits then depend neither
-  // on how data is cut into calls nor on the hosts on which the ranks run.
+  // True if there is one rank, or if the present algorithm is neither `ring` nor `mpi`. The bits of sums then depend
+  // neither on the algorithm, nor on how data is cut into calls, nor on the hosts on which the ranks run.
   virtual bool keeps_order() const = 0;
 
-  // Collective. Allocates memory that the ranks of a node share. All ranks pass the same number of bytes. If
-  // sharing is switched off or impossible, all ranks allocate private memory; if it is impossible, rank 0
-  // prints the reason once. Duplicates may use the window too. Throws DeviceError on all ranks if those of a
+  // Collective. Allocates memory that the ranks of a node share. All ranks pass the same number of bytes. If sharing is
+  // switched off or fails, or if each rank is alone on its node, all ranks allocate private memory; if sharing fails,
+  // rank 0 prints the reason once. Duplicates may use the window too. Throws DeviceError on all ranks if those of a
   // node do not have enough memory together; the communicator stays usable.
   virtual SharedWindow allocate_shared(std::size_t bytes, std::string_view what) = 0;
 
   // Collective. Sums in place the `count` elements that begin at byte `offset` of each rank's window. With
-  // `window` and `hierarchical`, every rank adds its part directly in the windows of its node. If
+  // `window` and `hierarchical`, ranks add directly in the windows of their node if these are shared. If
   // keeps_order(), the bits are those of sum(), however a window is cut into calls.
   virtual void sum_window(SharedWindow& window, std::size_t offset, DType dtype, std::int64_t count,
                           std::string_view what) = 0;
@@ -137,16 +137,16 @@ class Communicator : public Collective {
   // `error_status` is 0, or the exit status of an error that this rank reports itself. With an error it waits
   // one second at most, because the other ranks may have failed too. Ranks that do not come in that second
   // end without a message and with the same status, wherever they wait, and no rank closes the library.
-  // Returns true if all ranks have come. Throws DeviceError if they have not, unless this rank has an error.
-  // On a duplicate or a split it does nothing: the communicator of all ranks reports errors to the ranks that
-  // wait in these.
+  // Returns true if all ranks have come. Throws DeviceError if they have not, unless this rank has an error,
+  // the lost ranks are outlived, or an earlier call has failed.
+  // Does nothing on a duplicate or a split: the communicator of all ranks reports errors to ranks that wait in these.
   virtual bool leave(int error_status) = 0;
 };
 
-// Returns the communicator of all ranks that mpirun or srun has started. If the program was started alone, it
-// has one rank. Throws UserError if mpirun started a program that was built without MPI, and DeviceError if
-// MPI does not work. MPI can be started only once in a process: make one communicator, keep it, and destroy
-// it last.
+// Returns the communicator of all ranks that mpirun or srun has started. If the program was started alone, it has one
+// rank. Throws UserError for wrong options, if several ranks were started but the program was built without MPI, and if
+// MPI connects fewer ranks than were started. Throws DeviceError if MPI does not work. MPI can be started only once
+// in a process: make one communicator, keep it, and destroy it last.
 std::unique_ptr<Communicator> make_communicator(const CommunicatorOptions& options = {});
 
 // Returns the message library of this build, for --version: "Open MPI v4.1.4", or "no MPI: one rank only".

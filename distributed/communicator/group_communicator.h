@@ -65,8 +65,8 @@ class GroupCommunicator final : public Communicator {
   bool leave(int error_status) override;
 
  private:
-  // Runs a call. If it fails in a way that leaves the ranks at different points, marks the communicator as
-  // broken.
+  // Runs a call. If the call throws, marks the communicator as broken, because the ranks may then be at
+  // different points.
   template <class F>
   auto attempt(std::string_view what, F&& work) {
     if (broken_ || left_) throw InternalError("the communicator was used after an error or after leave()");

@@ -62,7 +62,8 @@ std::optional<SharedWindow> GroupCommunicator::try_to_share(std::size_t bytes, c
   return SharedWindow(std::move(segments), place_.rank, bytes);
 }
 
-// Returns one segment for each rank of the node. If that fails, returns no segment and sets `problem`.
+// Returns one segment for each rank of the node. If that fails, returns no segment; the ranks that failed set
+// `problem`.
 std::vector<SharedSegment> GroupCommunicator::open_segments(std::size_t bytes, const CallSignature& at,
                                                             std::string& problem) {
   std::vector<SharedSegment> segments;

@@ -11,8 +11,8 @@ namespace plexaura {
 // Checks, before any training data moves, that all ranks are about to do the same. Each rank passes named facts (hashes
 // or short texts), such as {"seed", …}, {"the plan", …} and {"initial weights", …}. If the ranks differ, throws a
 // UserError on all of them, which one rank prints (see speaks()). The error names the first fact in alphabetical order
-// that differs, the ranks that differ from the majority (from rank 0 if there is none), and the values. Collective;
-// exchanges short texts once.
+// that differs, the value of most ranks (that of rank 0 if no other has more ranks), and the ranks with other values.
+// Collective; exchanges short texts once.
 void check_agreement(Collective& collective, const std::map<std::string, std::string>& facts);
 
 // Checks that either all ranks or no rank found what they looked for. Otherwise throws a UserError on all of

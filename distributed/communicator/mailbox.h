@@ -30,8 +30,8 @@ enum class Posted {
 
 // Letters between ranks that make no calls together: a rank posts a letter to any rank, and takes letters
 // that have come from any rank. It belongs to a communicator and has the same ranks. The death of a rank is a
-// status here and not an error. Only ranks of the same machine notice that a process is dead. One thread at a
-// time may use it.
+// status here, and an error only in take_from_living(). Only ranks of the same machine notice that a process is dead.
+// One thread at a time may use it.
 class Mailbox {
  public:
   // Users call Communicator::mailbox() instead. A letter that has begun to arrive is dropped if it is not
@@ -43,7 +43,7 @@ class Mailbox {
   Mailbox& operator=(const Mailbox&) = delete;
 
   // Copies the bytes and returns at once. At most `most_bytes` may be under way to a rank, not counting the
-  // longest letter, which may have any length. So short letters can leave while a long one is under way.
+  // longest letter. So short letters can leave while a long one is under way.
   Posted post(int to, int tag, std::span<const std::byte> bytes);
   static constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
@@ -68,8 +68,8 @@ class Mailbox {
   std::optional<Letter> take_from_living(int tag, double seconds, std::string_view what) {
     return take_from_living(std::span(&tag, 1), seconds, what);
   }
-  // Ends the run because an expected letter did not come within `seconds`. `what` names the letter. Throws a
-  // RankLost that names the ranks that do not answer.
+  // Ends the run because the letter, or the room for a letter, that `what` names did not come within `seconds`.
+  // Throws a RankLost that names the ranks that do not answer, or another Error if all answer.
   [[noreturn]] void give_up(double seconds, std::string_view what);
   // Returns the ranks that a RankLost names, numbered as in this mailbox. Used for errors with is_outlived().
   std::vector<int> ranks_of(const RankLost& loss) const;
@@ -114,7 +114,7 @@ class Mailbox {
   Outbox outbox_;
   std::vector<Arriving> arriving_;  // letters that are arriving, in the order in which they began
   Wait looks_{0};            // limits how often the alarm is queried, because letters may come continually
-  std::vector<int> spared_;  // ranks that spare() named, by their numbers at the start of the run
+  std::vector<int> spared_;  // ranks that spare() named, numbered as in PendingCall
 };
 
 }  // namespace plexaura

@@ -39,7 +39,7 @@ int report(const std::exception& error) {
 }
 
 // Called before a rank ends that has not met the other ranks. When it ends, mpirun kills the other ranks,
-// also the one that has to print the error. So it waits until that rank has printed.
+// also the one that has to print the error. So a rank that prints nothing waits half a second.
 void let_another_speak(const std::exception& error) {
   if (!speaks(error)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
@@ -73,7 +73,7 @@ int RankSession::fail(const std::exception& error) {
   return closed;
 }
 
-// Waits for the other ranks. Afterwards MPI is closed, or must not be closed: see Communicator::leave().
+// Closes MPI, in which ranks wait for each other, unless MPI must not be closed: see Communicator::leave().
 int RankSession::close(int status, bool together) {
   ranks_.reset();
   report_event(EventKind::end, status);

@@ -28,7 +28,7 @@ class RankSession {
   // status of this rank. Throws DeviceError if the other ranks do not come; fail() follows.
   int end(int status);
   // Called if open(), the work or end() has thrown. Reports the error, and closes the communicator. Returns
-  // the exit status: 2 for a UserError, 1 for any other exception.
+  // the exit status: 2 for a UserError, 1 for any other exception. Ends the process by SIGKILL for a CutOff.
   int fail(const std::exception& error);
 
  private:

@@ -28,7 +28,7 @@ struct CallEffort {
   std::int64_t first_bytes = 0;
   std::int64_t most_bytes = 0;
   double seconds_of_call = 0;    // sizes grow until one call takes this long
-  double seconds_for_calls = 0;  // total time of the calls at the final size; at least three are made
+  double seconds_for_calls = 0;  // total time of the calls at the final size, which are 3 to 18
 };
 inline constexpr std::int64_t least_call_bytes = 64;
 

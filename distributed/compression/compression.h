@@ -54,7 +54,7 @@ class Compression {
 struct CompressionOptions {
   std::string name = "none";
   double ratio = 0.01;    // share of the elements that `top-k` transmits
-  std::int64_t rank = 2;  // rank of the matrices that `powersgd` transmits
+  std::int64_t rank = 2;  // rank of the approximations that `powersgd` transmits
 };
 
 // True if the ranks of each host add their gradients before one of them compresses the sum. This is the case

@@ -15,7 +15,7 @@ constexpr std::size_t header_bytes = sizeof(std::int32_t);
 constexpr std::uint32_t infinite = 0x7f800000U;
 
 // Returns the exponent of the power of two by which the values are multiplied; 0 if not all of them are
-// finite.
+// finite, or if all are 0.
 std::int32_t scale_for(std::span<const float> values) {
   std::uint32_t largest = 0;
   for (const float value : values)

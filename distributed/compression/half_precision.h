@@ -18,8 +18,8 @@ namespace plexaura {
 // element is rounded twice, whatever the number of ranks. Rounding errors are owed: the rank that sends a
 // contribution owes the error of the contribution, and the rank that adds a sum owes the error of the sum.
 //
-// Each part is preceded by a power of two that scales it, so that its largest element is below 2^15 and no
-// finite number overflows. Elements that are not finite stay infinite or NaN.
+// Each part is preceded by a power of two that scales it, so that its largest element is below 2^15 and no number
+// overflows. A part with elements that are not finite is not scaled; these elements stay infinite or NaN.
 template <class Half>
 class HalfPrecision final : public Compression {
  public:
@@ -36,7 +36,7 @@ class HalfPrecision final : public Compression {
   void add_up(std::span<float> sums);
 
   Communicator& ranks_;
-  // Bytes and buffers of the call under way. A block is a part in encoded form.
+  // Sizes and buffers of the call under way. A block is a part in encoded form.
   std::size_t part_length_ = 0;
   std::size_t block_bytes_ = 0;
   std::vector<std::byte> sent_;

@@ -38,7 +38,7 @@ void HostCompression::exchange(std::size_t bucket, std::span<float> owed, std::s
   host_->broadcast(bytes.data(), bytes.size(), 0, what);
 }
 
-// Waits until the first rank of this host has the sums.
+// Waits until the first rank of this host has the sums. The first rank informs the others.
 void HostCompression::await_first(std::string_view what) {
   std::array<std::byte, 1> note{};
   if (!is_first()) return host_->receive({.rank = 0, .deadline_seconds = seconds_between_hosts}, note, what);

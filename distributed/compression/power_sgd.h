@@ -19,7 +19,7 @@ namespace plexaura {
 //   right = transposed matrix * left, summed over the ranks.
 // The result is left * transposed right: the projection of the sum of the matrices on the space of the left
 // vectors. A rank still owes the part of its own matrix outside that space. Each step begins with the right
-// vectors of the step before. Parameters with one axis, and those whose factors would not be smaller, are
+// vectors of the step before. Parameters with at most one axis, and those whose factors would not be smaller, are
 // transmitted uncompressed.
 class PowerSgd final : public Compression {
  public:

@@ -38,8 +38,8 @@ class ExchangeMeter {
   // Adds bytes that the present exchange has sent by other means than `ranks`.
   void add_sent(std::int64_t bytes);
 
-  // While an object of this class lives, the training thread waits for an exchange of another thread. Time
-  // before that exchange begins does not count as waiting.
+  // While an object of this class lives, the training thread waits for an exchange, which another thread may
+  // make. Time in which no exchange is under way does not count as waiting.
   class Wait {
    public:
     explicit Wait(ExchangeMeter& meter) : meter_(meter), before_(meter.seconds_so_far()) {}

@@ -25,8 +25,8 @@ constexpr double seconds_to_answer = 1.0;
 constexpr double seconds_after_death = 0.2;
 // The longest time that the library may need to notice ranks that were killed or cannot be reached.
 constexpr double seconds_to_die = 3.0;
-// The longest time that a rank waits until its verdict (the name of the dead rank) is sent. A rank that
-// receives a verdict sends nothing for longer than that.
+// The longest time that a rank waits until its verdict (the sentence about the loss) has been sent. It is short,
+// because some ranks may never receive the verdict.
 constexpr double seconds_to_tell = 0.1;
 
 bool is_spared(int rank, const PendingCall& call) {
@@ -134,8 +134,8 @@ bool Alarm::agree_on_speaker(const PendingCall& call) {
   return true;
 }
 
-// Waits until ranks that do not answer are dead, and throws when they are. If all members of the call have
-// come, one of them may wait in another call for a rank that does not answer.
+// Waits up to `seconds_to_die` until ranks that do not answer are dead, and throws if any is. If all members of the
+// call have come, one of them may wait in another call for a rank that does not answer.
 void Alarm::bury_absent(const PendingCall& call) {
   std::vector<int> missing = absent(call);
   if (missing.empty()) missing = silent(others_, call);

@@ -23,9 +23,9 @@ namespace plexaura {
 struct PendingCall {
   const CallSignature& at;
   double deadline_seconds;
-  // Ranks that make the call, numbered as in the whole run; empty: unknown, so it may be any rank.
+  // Ranks that make the call, numbered as in the communicator of all ranks; empty: any rank may be one of them.
   std::span<const int> members;
-  std::span<const int> spared = {};  // ranks of the whole run whose death does not end the wait
+  std::span<const int> spared = {};  // ranks whose death does not end the wait, with the same numbers
 };
 
 // A wait that interrupt_waits() has ended. Other ranks do not learn of it.
@@ -53,7 +53,7 @@ class Alarm {
 
   int rank() const { return transport_->rank(); }
 
-  // Sets where the ranks run. Before that, no rank is found dead.
+  // Sets where the ranks run. Before that, only deaths that the library reports are found.
   void set_topology(const Topology& topology);
 
   // Called regularly by a waiting rank. Throws an Error (see speaks()) if the run has ended, and a RankLost
@@ -67,11 +67,11 @@ class Alarm {
   // Lets look() throw WaitInterrupted as long as `on` is true.
   void interrupt_waits(bool on) { is_interrupted_ = on; }
 
-  // Called when the deadline of this rank has passed. Throws a RankLost if ranks do not answer. A rank that
-  // leaves with an error reports that error itself; here it informs the other ranks that it leaves.
+  // Called when the deadline of this rank has passed. Throws a RankLost if ranks do not answer, otherwise another
+  // Error. A rank that leaves with an error reports that error itself; here it informs the other ranks that it leaves.
   [[noreturn]] void give_up(const PendingCall& call);
 
-  // Ends the run with a sentence that this rank prints.
+  // Ends the run with a sentence that this rank prints, unless the run has already ended otherwise.
   [[noreturn]] void fail(const std::string& text);
 
   // Ends the run because `rank` has failed. That rank reports its error itself. All other ranks end without
@@ -88,7 +88,7 @@ class Alarm {
   struct Verdict {
     int speaker = 0;
     std::string text;
-    std::vector<int> lost = {};  // the lost ranks, numbered as in `call`
+    std::vector<int> lost = {};  // the lost ranks, numbered as at the start
     std::string call = {};
     int exit_status = 1;
   };

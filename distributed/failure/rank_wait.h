@@ -12,7 +12,7 @@ class RankWait {
   RankWait(Alarm& alarm, const PendingCall& call)
       : alarm_(alarm), call_(call), wait_(call.deadline_seconds) {}
 
-  // Pauses shortly before the next attempt. Throws an Error (see speaks()) if the run has ended.
+  // Pauses shortly before the next attempt. Throws the errors of Alarm::look() and Alarm::give_up().
   void pause() {
     if (wait_.is_time_to_look()) {
       alarm_.look(call_);

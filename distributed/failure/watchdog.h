@@ -37,8 +37,8 @@ class Watchdog {
 
   void rename(std::string who);
 
-  // Called on the watching thread, once for each overdue call. It may try to let the call return. The call
-  // then has two more seconds before the Alarm is called.
+  // Called on the watching thread if calls are overdue, at most once for each call. It may try to let them
+  // return. They then have two more seconds before the Alarm is called.
   using Rescue = std::function<void()>;
   void set_rescue(Rescue rescue);
 
@@ -63,7 +63,7 @@ class Watchdog {
  private:
   std::list<WatchedCall>::iterator begin(std::string what, double deadline_seconds);
   void watch();
-  // Milliseconds until the next deadline; -1: no call is observed; needs the lock.
+  // Milliseconds until the next deadline, at most a minute; -1: no call is observed; needs the lock.
   int milliseconds_to_next() const;
   std::string overdue();  // the sentence for the Alarm, or ""; needs the lock
   Rescue take_rescue();   // the rescue function of a new overdue call, or an empty function; needs the lock

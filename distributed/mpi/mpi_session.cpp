@@ -19,8 +19,8 @@
 namespace plexaura {
 namespace {
 
-// The seconds that MPI_Init may take: starting many processes takes time, whatever the deadline between ranks
-// is.
+// The least deadline of MPI_Init, in seconds: starting many processes takes time, however short the deadline
+// between ranks is.
 constexpr double seconds_to_start = 60;
 
 // Ends the job by MPI_Abort, which informs the launcher. MPI_Abort may itself wait for a lock that the

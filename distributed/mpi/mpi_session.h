@@ -17,8 +17,8 @@ namespace plexaura {
 class MpiSession {
  public:
   explicit MpiSession(double deadline_seconds);
-  // Does not close MPI if that could wait for a lost rank. The process then ends without MPI_Finalize, which
-  // mpirun treats as a failure.
+  // Closes MPI if this object has started it, unless that could wait for a lost rank. Then the process ends
+  // without MPI_Finalize, which mpirun treats as a failure.
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -50,7 +50,7 @@ class MpiSession {
     kept_.push_back(std::move(memory));
   }
 
-  // Returns the functions that survive the death of ranks; empty if the library does not have them.
+  // Returns the functions that survive the death of ranks; empty if they are missing or not switched on.
   const std::optional<Ulfm>& ulfm() const { return ulfm_; }
 
   void abandon() noexcept { abandoned_ = true; }

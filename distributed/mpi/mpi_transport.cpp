@@ -108,7 +108,7 @@ std::string marks_of(const std::vector<int>& left) {
 
 class MpiTransport final : public Transport {
  public:
-  // `abandoned` is shared by all transports that were made from one another.
+  // `abandoned` is shared by all transports that duplicate() and split() made from one another.
   MpiTransport(std::shared_ptr<MpiSession> session, MPI_Comm comm,
                std::shared_ptr<std::atomic<bool>> abandoned)
       : session_(std::move(session)), comm_(comm), abandoned_(std::move(abandoned)) {
@@ -251,8 +251,8 @@ class MpiTransport final : public Transport {
     return made;
   }
 
-  // Returns a communicator of all living ranks, if the launcher lets them continue. Tries again if more ranks
-  // have died before all ranks knew the answer.
+  // Returns a communicator of all living ranks. If there are several hosts, asks the launcher, and throws CutOff if
+  // these ranks may not continue. Tries again if more ranks have died before all ranks knew the answer.
   MPI_Comm regroup(double deadline_seconds) {
     constexpr int may_continue = 1;
     constexpr int is_answered = 2;

@@ -11,7 +11,7 @@ namespace plexaura {
 //
 // Called by one of the ranks that are left, if MPI outlives ranks. `left` has a character for each rank at
 // the start: '1' if the rank is left. Returns true if these ranks may continue. Returns nothing if the
-// launcher has not answered within `seconds`, or cannot store texts.
+// launcher has not answered within `seconds`, or cannot store texts of this length.
 std::optional<bool> ask_to_continue(const std::string& left, double seconds);
 
 // True if all ranks of the job are on one host, where no network can be cut.

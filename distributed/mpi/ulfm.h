@@ -26,7 +26,7 @@ class Ulfm {
   std::vector<int> dead(MPI_Comm comm) const;
   // Acknowledges that ranks have died. Afterwards, messages can again be received from any rank.
   void acknowledge(MPI_Comm comm) const { acknowledge_(comm); }
-  // Makes calls of other ranks on this communicator fail from now on.
+  // Makes calls of all ranks on this communicator fail from now on, except shrink() and agree().
   void revoke(MPI_Comm comm) const { revoke_(comm); }
   // Makes a communicator of the living ranks, in the order of ranks, and stores it in `made`. All living
   // ranks call it together. Returns an error code of MPI.

@@ -43,7 +43,7 @@ class Seal {
   virtual Opened open(std::span<const std::byte> sealed, std::span<std::byte> chunk) = 0;
 };
 
-// `key` is the key in the server's file. Returns null if its length is not that of a key. Throws UserError if
+// `key` is the key in the server's file. Returns null if it is too short or too long for a key. Throws UserError if
 // this build has no libsodium.
 std::unique_ptr<Seal> make_seal(Seal::Side side, std::string_view key);
 

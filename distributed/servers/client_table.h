@@ -28,7 +28,7 @@ class ClientTable {
   std::string pack() const;
   void unpack(std::istream& packed);
 
-  // Returns a table with a row for each client, and the number of pushes with each staleness. `who` is the
+  // Returns a table with a row for each client, and the pushes in each class of staleness. `who` is the
   // heading of the clients' numbers.
   std::string to_text(std::string_view who = "rank") const;
 

@@ -16,8 +16,8 @@ namespace plexaura {
 // weights of all. A push is refused if it, or the weights after it, are not finite. It is also refused if it
 // is too large: if it changes the trainables by more than `limit` times their own norm, and also by more than
 // `limit` times the median norm of the last changes of all clients. While both norms are 0, no push is too
-// large. Pushes that grow by less than `limit` from one to the next are accepted: this happens if a learning
-// rate warms up and the weights of this server begin at 0.
+// large. So pushes that grow step by step are accepted: this happens if a learning rate warms up and the
+// weights of this server begin at 0.
 class PushJudge {
  public:
   // The default of `limit`. A client with ten times the learning rate of the others changes weights about ten
@@ -30,7 +30,7 @@ class PushJudge {
   // A push of a client, with the arguments of mix_in().
   struct Push {
     std::int64_t staleness = 0;
-    std::int64_t clients = 1;  // number of clients that are at work
+    std::int64_t clients = 1;  // number of clients that have joined and live
     std::span<const std::byte> content = {};
   };
 

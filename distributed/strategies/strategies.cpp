@@ -86,7 +86,7 @@ const KnownStrategy* known_strategy(std::string_view name) {
   return known == known_strategies.end() ? nullptr : &*known;
 }
 
-// True for the name of a compression. For another name, make_compression() throws the error.
+// True for the name of a compression. For another name, make_compression() throws if the strategy calls it.
 bool is_compression(const std::string& name) {
   return std::ranges::find(compression_names(), name) != compression_names().end();
 }
@@ -132,7 +132,7 @@ const std::vector<std::string>& strategy_names() {
 }
 
 // Returns the compressions for a strategy. powersgd is left out for strategies in which each rank keeps its own
-// weights: its state between exchanges must be equal on all ranks, and is not if a rank is lost during an exchange.
+// weights: its state between exchanges would differ between ranks after a rank is lost during an exchange.
 std::vector<std::string> compressions_of(std::string_view strategy) {
   if (strategy == "allreduce") return compression_names();
   if (keeps_own_weights(strategy)) return {"none", "fp16", "bf16", "top-k"};

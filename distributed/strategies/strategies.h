@@ -43,7 +43,7 @@ struct StrategyOptions {
 // Returns the names that make_strategy() knows: the values of distributed.strategy.
 const std::vector<std::string>& strategy_names();
 
-// Returns the compressions that a strategy offers, for gradients or for changes of weights; always `none`.
+// Returns the compressions that a strategy offers, for gradients or for changes of weights; at least `none`.
 std::vector<std::string> compressions_of(std::string_view strategy);
 // True if the strategy can sum gradients while others are computed.
 bool can_overlap(std::string_view strategy);
@@ -68,11 +68,12 @@ bool has_parameter_server(std::string_view strategy);
 //                     and mix the others' weights into their own
 //   downpour          the same, but the servers add the changes of the others' weights
 // If Communicator::keeps_order(), all except async-server and downpour give the same bits in every run, and allreduce,
-// reduce-broadcast, send-recv and scatter-gather give the same bits as one another, for every bucket size. Returns null
-// if the communicator has one rank and options.even_alone is false: nothing is exchanged, and a step without a strategy
-// has no host points. The communicator must outlive the strategy, which uses it on the training thread, between other
-// calls on that thread; with overlap also on another thread during a step. Throws UserError for an unknown name, and for
-// a compression that the strategy does not offer; on all ranks if one has such options. Collective.
+// reduce-broadcast, send-recv and scatter-gather give the same bits as one another if they do not compress, for every
+// bucket size. Returns null if the communicator has one rank and options.even_alone is false: nothing is exchanged,
+// and a step without a strategy has no host points. The communicator must outlive the strategy, which uses it on the
+// training thread, between other calls on it; with overlap, or a delay of `local`, also on another thread. Throws
+// UserError for an unknown name, and for options that the strategy does not offer; on all ranks if one has such
+// options. Collective.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, Communicator& communicator);
 
 }  // namespace plexaura

@@ -6,9 +6,9 @@
 
 namespace plexaura {
 
-// The strategy `allreduce`. If the backend's memory is host memory, the gradient arena is a window that the
-// ranks of a node share: each rank sums its part of a bucket directly in the arenas of all ranks, and nothing
-// is copied. Between nodes, and if ranks cannot share memory, messages carry the sums.
+// The strategy `allreduce`. If the backend's memory is host memory, the gradient arena is a window that the ranks of a
+// node share: the algorithms `window` and `hierarchical` add buckets directly in the arenas, except very small ones.
+// Between nodes, with other algorithms, and if ranks cannot share memory, messages carry the sums.
 class AllReduce final : public BucketSum {
  public:
   using BucketSum::BucketSum;

@@ -19,7 +19,7 @@ class CompressedAllReduce final : public BucketSum, public KeptState {
       : BucketSum(communicator, update), compression_(std::move(compression)) {}
 
   StrategyParts parts() override;
-  // Throws UserError for gradients that are not float32.
+  // Throws UserError for gradients that are not float32, or that the compression refuses.
   void begin(WeightsImmigration& border) override;
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;

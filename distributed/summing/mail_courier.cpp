@@ -54,7 +54,7 @@ void MailCourier::close(Stream stream, bool in_error) noexcept {
     else
       drop_rest(stream);
   } catch (const std::exception&) {
-    // The error is ignored: the run is ending with another error that is reported elsewhere.
+    // The error is ignored: the run is ending with another error, or the next wait for a lost rank reports it.
   }
 }
 

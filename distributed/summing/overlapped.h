@@ -14,8 +14,8 @@
 namespace plexaura {
 
 // A strategy that sums each bucket on a thread as soon as it is final, so that buckets are exchanged while
-// the training thread computes later ones. That thread calls before_update() of the inner sum. The training
-// thread makes all other calls of the inner strategy. Waits have the deadlines of the communicator.
+// the training thread computes later ones. That thread calls before_update(), is_final() and step() of the inner
+// sum. The training thread makes all other calls of the inner strategy. Waits have the deadlines of the communicator.
 class Overlapped final : public StrategyDecorator, public GradientSum {
  public:
   // The passes that exchanges overlap with: the backward pass, or also the forward pass of the next step.

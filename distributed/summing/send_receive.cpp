@@ -25,8 +25,8 @@ StrategyParts SendReceive::parts() {
   return parts;
 }
 
-// Sends the server the number of the next step, or `no_step` at the end. Only the lowest rank that trains
-// calls it.
+// Sends the server the number of the next step, or `no_step` at the end. Does nothing on ranks other than the
+// lowest one that trains.
 void SendReceive::announce(std::int64_t step) {
   if (communicator().rank() != lowest_but(server_)) return;
   communicator().send({.rank = server_, .tag = tag::steps_of_server}, std::as_bytes(std::span(&step, 1)),

@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// `hierarchical`: the ranks of a node add arrays that lie in shared memory, then nodes exchange messages. If
-// the ranks share no memory, or an array does not lie in it, all ranks exchange messages.
+// `hierarchical`: in sum(), the ranks of a node add arrays that lie in shared memory, then nodes exchange messages. In
+// reduce_scatter() and all_gather(), and for arrays outside shared memory, all ranks exchange messages.
 class HierarchicalSum final : public SumAlgorithm {
  public:
   explicit HierarchicalSum(const SumMeans& means);

@@ -23,8 +23,8 @@ RingSum::RingSum(const SumMeans& means)
 // sequence of steps and rounds.
 void RingSum::run(const Job& job) {
   const std::int64_t longest = message_bytes / static_cast<std::int64_t>(size_of(job.call.dtype));
-  // The largest number of elements of a part. Parts are cut at cache lines, so one may be longer than the
-  // others by up to a segment.
+  // An upper bound for the elements of a part. Parts are cut at cache lines, so one may be longer than the
+  // others, but by less than a segment.
   const std::int64_t of_part = (job.call.count + ranks_ - 1) / ranks_ + longest;
   for (std::int64_t begun = 0; begun < of_part; begun += rounds_together * longest) {
     const std::int64_t end = begun + rounds_together * longest;
@@ -57,8 +57,8 @@ void RingSum::step(const Job& job, const Round& round, int number) {
   outbox_.under_way();
 }
 
-// Returns the part that arrives in a step. Sums arrive after the last summand. The first one is the part of
-// the rank before this one.
+// Returns the part that arrives in a step. Sums arrive after the last summand. The first sum is that of the
+// part of the rank before this one.
 int RingSum::arriving_part(const Job& job, int step) const {
   const bool is_sum = !job.reduces || step >= ranks_ - 1;
   const int steps_of_sums = job.reduces ? step - (ranks_ - 1) : step;

@@ -18,7 +18,7 @@
 
 namespace plexaura {
 
-// Arrays are sent in messages of this length. Open MPI sends a message at once if it is at most 64 KiB with
+// Arrays are sent in messages of at most this length. Open MPI sends a message at once if it is at most 64 KiB with
 // its header (btl_tcp_eager_limit). For a longer message it first asks the receiver, and the question waits
 // after all data in the queue: two hosts then reached 75 % of 1 Gbit/s instead of 95 %
 // (docs/lab/performance.md).

@@ -7,7 +7,7 @@
 
 #include "core/tensor/dtype.h"
 
-// The order in which sums over ranks are added. Nothing else in the project knows it.
+// The order in which sums over ranks are added. Besides this code, only the tree of tree_sum.h knows it.
 //
 // The summands are *shards*. Each rank of a communicator contributes one, numbered as the ranks are; if there
 // are more shards than ranks, it contributes the sum of one block of them (see below). The sum of the shards

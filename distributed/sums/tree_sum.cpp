@@ -10,7 +10,7 @@
 namespace plexaura {
 namespace {
 
-// Messages that a rank sends ahead, so that all levels of the tree work at the same time.
+// The least number of messages that a rank sends ahead, so that all levels of the tree work at the same time.
 constexpr std::int64_t least_pieces_ahead = 4;
 
 }  // namespace

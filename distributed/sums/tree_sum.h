@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// `tree`: sums go up a binomial tree to rank 0, which adds in the order of sum_order.h, and come back down.
+// `tree`: sums go up a binomial tree to rank 0, added in the order of sum_order.h, and come back down.
 // It sends few messages, for many ranks and few elements, but some ranks send the data several times.
 class TreeSum final : public WholeSum {
  public:
@@ -30,7 +30,7 @@ class TreeSum final : public WholeSum {
   void send_down(const Piece& piece);
 
   SumMeans means_;
-  // The ranks below this one in the tree, ascending. Child i and the ranks below it are 2^i ranks, or fewer
+  // The ranks directly below this one in the tree, ascending. Child i and the ranks below it are 2^i ranks, or fewer
   // at the end of the ranks.
   std::vector<int> children_;
   int parent_ = -1;  // rank above this one in the tree; -1 on rank 0

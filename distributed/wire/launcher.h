@@ -29,7 +29,7 @@ int launcher_process();
 // may write in it.
 std::string folder_of_launcher(const char* variable);
 
-// Shortens the pause at the end of a job. If a rank returns a status other than 0, Open MPI's mpirun sleeps
+// Shortens the pause at the end of a job. If a rank returns a status other than 0, mpirun of Open MPI 4 sleeps
 // twice for odls_base_sigkill_timeout seconds and kills the rest of the job, even if no process is left. A
 // SIGCHLD ends one second of such a sleep. Each rank calls this after all ranks have finished their work,
 // when its process is about to end with such a status, because mpirun may kill the other ranks as soon as one

@@ -48,7 +48,7 @@ class Topology {
   // Return "rank 2", or "ranks 1 and 2 on h1, rank 4 on h2" if there are several nodes.
   std::string name(int rank) const { return list({rank}); }
   std::string list(const std::vector<int>& ranks) const;
-  // Returns the hosts of other nodes on which all ranks are in `ranks`.
+  // Returns the hosts of the nodes on which all ranks are in `ranks`.
   std::vector<std::string> hosts_without(const std::vector<int>& ranks) const;
 
  private:
@@ -63,7 +63,7 @@ class Topology {
 };
 
 ProcessPlace this_place();
-// Returns the place of another process of this machine.
+// Returns the place of a process of this machine, in the name space of process ids of this one.
 ProcessPlace place_of(int process);
 std::string encode(const ProcessPlace& place);
 ProcessPlace decode_place(const std::string& text);

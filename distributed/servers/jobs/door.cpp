@@ -17,7 +17,7 @@ namespace plexaura {
 namespace {
 
 constexpr double quiet_seconds = 60;  // seconds between two warnings of one kind
-constexpr int most_in_reserve = 32;   // number of descriptors that are kept free
+constexpr int most_in_reserve = 32;   // largest number of descriptors that are kept free
 
 // Returns the descriptor that the system would assign next, which is the lowest free number. Returns a
 // negative number if none is free.

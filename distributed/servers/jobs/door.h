@@ -28,8 +28,8 @@ class Door {
   };
   Newcomer let_in();
 
-  // Warns at once that a client was turned away. Counts the clients that are turned away within the next
-  // minute, for the next warning.
+  // Warns that a client was turned away. If there was such a warning within the last minute, only counts the
+  // client for the next warning.
   void note_turned_away(const std::string& from, const std::string& why);
   // Warns about the counted clients, if there are any and the minute is over or `is_at_end` is true. Called regularly and
   // at the end.

@@ -64,9 +64,10 @@ class LineLost final : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-// One end of a TCP connection. Its calls never block: they send what the system accepts and receive what has arrived. Letters are
-// sealed, and none is sent before both ends have proven that they know the key: see Seal. MPI cannot connect separate jobs so that one
-// survives the death of another: see docs/reference/parameter_servers.md. Only one thread at a time may use a line.
+// One end of a TCP connection. Its calls never block: they send what the system accepts and receive what has arrived.
+// Letters are sealed, and none is sent before both ends have proven that they know the key: see Seal. Only the
+// refusal of a client of the first protocol is not sealed. MPI cannot connect separate jobs so that one survives the
+// death of another: see docs/reference/parameter_servers.md. Only one thread at a time may use a line.
 class Line {
  public:
   // `key` is the key in the server's file. A letter with more than `most_bytes` bytes of content makes take()
@@ -119,7 +120,7 @@ class Line {
   std::unique_ptr<Seal> seal_;
   Awaited awaited_;
   std::deque<std::vector<std::byte>> leaving_;
-  std::size_t left_ = 0;         // number of bytes of the first unsent letter that are sent
+  std::size_t left_ = 0;         // number of bytes of leaving_.front() that are sent
   std::vector<std::byte> came_;  // bytes of the expected message
   std::size_t filled_ = 0;       // number of these bytes that have arrived
   std::vector<std::byte> chunk_;

@@ -37,7 +37,7 @@ class ServerFile {
 // Returns the place that a server has written into the file. Returns nothing if it has not written it yet, or
 // if there is no file.
 std::optional<ServerPlace> read_server_file(const std::filesystem::path& path);
-// Throws UserError if the file cannot be read, or if no server can have written its contents.
+// Throws UserError if the file exists and cannot be read, or if no server can have written its contents.
 void check_server_file(const std::filesystem::path& path);
 
 // Returns a new key: 256 random bits as 64 hexadecimal digits.

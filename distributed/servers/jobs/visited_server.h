@@ -29,8 +29,8 @@ using VisitFacts = std::map<std::string, std::string>;
 struct VisitedServerOptions {
   ServerRule rule = {};
   double push_limit = PushJudge::default_limit;  // limit of the PushJudge
-  // The server ends when no client is connected and this number of clients has left, or has been lost for
-  // longer than the deadline.
+  // The server ends when no client is connected, each lost client has been lost for longer than the deadline,
+  // and at least this number of clients has left or is lost.
   int clients = 1;
   ListenAt listen = {};
   double deadline_seconds = 60;  // seconds for which a client may be silent or disconnected
@@ -43,7 +43,7 @@ class VisitedServer;
 // The functions of the program that the server calls.
 struct VisitedServerHost {
   std::function<bool()> is_to_end;  // returns true if the server shall end; called several times a second
-  std::function<void(const VisitedServer&)> pushed;  // called after each push, before the server answers it
+  std::function<void(const VisitedServer&)> pushed;  // called after each accepted push, before its answer
   // Called if pushes from `version` on may come from a client whose training diverged. Keeps the last
   // checkpoint before these pushes and returns its name, or an empty text if there is none.
   std::function<std::string(std::int64_t version)> keep_before;

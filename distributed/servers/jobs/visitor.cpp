@@ -19,7 +19,7 @@ namespace plexaura {
 namespace {
 
 constexpr double look_seconds = 0.1;
-constexpr double proof_seconds = 5;  // seconds, after which the file may name another server
+constexpr double proof_seconds = 5;  // longest time to connect and to prove, before the file is read again
 // Largest number of bytes of an answer without weights.
 constexpr std::size_t most_of_answers = std::size_t{16} << 20;
 

@@ -20,12 +20,12 @@ namespace plexaura {
 
 // A client of a VisitedServer, with a connection to it. A separate thread keeps sending to the server, to
 // show that this process is alive. If the connection breaks, the client connects to the server that the file
-// names then; it may be another server, which continues from a checkpoint. Each wait lasts at most until the
-// deadline, and then ends in a DeviceError. It sends nothing to a server that has not proven the key.
+// names then; it may be another server, which continues from a checkpoint. If no bytes move until the
+// deadline, a wait ends in a DeviceError. It sends no letter to a server that has not proven the key.
 class Visitor {
  public:
   // Waits for a server, connects to it, and gets the facts about its samples. Throws UserError if no server
-  // has written the file.
+  // can have written the file, and DeviceError if no server answers within the deadline.
   Visitor(std::filesystem::path file, double deadline_seconds);
   Visitor(const Visitor&) = delete;
   Visitor& operator=(const Visitor&) = delete;

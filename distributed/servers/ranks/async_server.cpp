@@ -95,7 +95,7 @@ void AsyncServer::begin_with(const Snapshot& snapshot) {
   server_ ? server_->begin_with(snapshot) : client_->begin_with(snapshot);
 }
 
-// Returns the account of the first server, which gets a part of every push as the other servers do.
+// Returns the account on the first server, which gets a part of every push as all servers do; otherwise "".
 std::string AsyncServer::account() const {
   const bool tells = server_ && communicator_.rank() == server_rank;
   return tells ? "clients of the parameter server\n" + server_->table().to_text() : "";

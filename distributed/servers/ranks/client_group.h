@@ -29,8 +29,8 @@ class ClientGroup final : public Dealer, public GradientSum, public WeightExchan
   // server may delay an answer until other clients have caught up.
   ClientGroup(std::unique_ptr<Communicator> trainers, int size, ParameterClient* client, bool may_wait);
 
-  // Throws UserError for gradients of a type other than float64 and float32. For weights,
-  // ParameterClient::begin() checks the type.
+  // Throws UserError for gradients and weights of a type other than float64 and float32. On the lowest rank of a
+  // group, ParameterClient::begin() is called before.
   void begin(WeightsImmigration& border);
   // Draws a step for the group. In a resumed run, throws UserError on all ranks that train if the ranks of a
   // group may have had different states of the optimizer. Throws DeviceError if the ranks of the group make
@@ -41,14 +41,14 @@ class ClientGroup final : public Dealer, public GradientSum, public WeightExchan
   // Replaces the gradients of a bucket by their mean over the samples of all ranks of the group. Leaves the tail
   // unchanged.
   UpdateAnswer before_update(std::size_t bucket) override;
-  // See the same functions of ParameterClient.
+  // See ParameterClient::after_update() and show_weights().
   void after_update() override;
   void show_weights() override;
   std::vector<StrategyState> state() const override;
   void take_state(std::vector<StrategyState> state) override;
 
  private:
-  // For each possible next call, the number of ranks that are about to make it; and the sum of their samples.
+  // The ranks that are about to make each possible next call, the sum of their samples, and the ranks that want a stop.
   struct Meeting {
     double draws = 0;
     double steps = 0;

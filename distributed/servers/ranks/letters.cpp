@@ -10,7 +10,7 @@
 
 namespace plexaura {
 
-// Returns the tag of a letter. `patience` is sent to ranks that wait for weights, so it has the tag of
+// Returns the tag of a letter. The server sends `patience` to ranks that wait for weights, so it has the tag of
 // weights. A client leaves only after it has got all weights.
 int tag_of(Word word) {
   switch (word) {

@@ -53,7 +53,7 @@ struct LetterHead {
   // For weights: version of the weights; for push and rest: version of the weights with which the client
   // began.
   std::int64_t version = 0;
-  std::int64_t number = 0;  // for weights: number of the answer, counted over all servers of the run
+  std::int64_t number = 0;  // for weights: number of the answer of this server and of the servers before it
   std::int64_t steps = 0;   // for push and rest: number of steps since the last push; if 0, no weights follow
   // For weights: not 0 if parts are dealt again, so that a resting client draws again.
   std::int64_t again = 0;
@@ -80,8 +80,8 @@ class Draft {
   std::vector<std::byte> bytes_;
 };
 
-// Returns the longest time in seconds between two letters of a server or client at work: a fraction of the
-// mailbox's deadline.
+// Returns the longest time in seconds between two letters of a server or client at work: a quarter of the
+// mailbox's deadline, but at most a second.
 double seconds_between_letters(const Mailbox& mailbox);
 
 // Throws UserError if a letter cannot hold this number of bytes of weights, and an account.

@@ -180,7 +180,7 @@ void ParameterServer::read(const Letter& letter) {
   }
 }
 
-// Answers the clients that ask for parts. A deal opens only when all clients ask for it, so that no client
+// Answers the clients that ask for parts. A deal opens only when all clients ask for it or rest, so that no client
 // draws while others still call each other.
 void ParameterServer::deal_out() {
   const auto has_come = [&](int rank) { return client(rank).asks_for || client(rank).state == State::rests; };

@@ -38,9 +38,10 @@ class ParameterServer final : public Server {
   ParameterServer(Mailbox& mailbox, int servers, const ServerRule& rule,
                   std::optional<std::int64_t> max_staleness, double push_limit, bool may_be_succeeded);
 
-  // Serves until all clients have left. Begins with the weights of the border, or with those of the snapshot if there is one. Throws
-  // RankLost if a client has died between two deals, if all clients have died, and if clients wait and nobody writes within the
-  // deadline. Throws UserError, which ends the run, if a push is refused. After an exception only table() and newest() may be used.
+  // Serves until all clients have left. Begins with the weights of the border, or with those of the snapshot if there
+  // is one. Throws RankLost if the death of a client is not outlived or falls between two deals, and if all clients
+  // have died; the error of Mailbox::give_up() if clients wait and nobody writes within the deadline; and UserError,
+  // which ends the run, if a push is refused. After an exception only table() and newest() may be used.
   void serve(WeightsImmigration& border) override;
 
   const ClientTable& table() const { return table_; }
