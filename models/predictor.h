@@ -42,7 +42,7 @@ class Predictor {
   Predictor(Forward model, ParameterStore& store, Backend& backend, const PredictorOptions& options = {});
   // Makes the model that the section `model` of a configuration describes, with the weights of a safetensors
   // file. Images of bytes are normalised as its section `data` describes. Throws as make_model() and
-  // load_weights() do.
+  // load_all_weights() do.
   Predictor(const Config& config, const std::filesystem::path& weights, const Shape& sample_shape,
             std::int64_t classes, Backend& backend, const PredictorOptions& options = {});
 
@@ -53,7 +53,7 @@ class Predictor {
 
   // Returns the model's outputs for samples [N, ...]; for a Model see its operator(). Floating-point samples are
   // converted to the dtype of the store. A Model does not normalise them, so images must be normalised before. Compiles a
-  // program if none is kept for this shape.
+  // program if none is kept for this shape and type.
   Tensor operator()(const Tensor& samples);
 
   // Returns the ops that the host has computed so far: see Program::ops_on_host().

@@ -111,8 +111,8 @@ class Section {
 class Config {
  public:
   // Reads a file of at most 1 MiB. An override has the form "training.batch_size=8" (see apply_override); the
-  // last one for a key wins. Throws UserError with a position for a missing or empty file, and for everything
-  // that parse_yaml() refuses.
+  // last one for a key wins. Throws UserError for a missing or empty file and a wrong override, and with a position
+  // for everything that parse_yaml() refuses.
   static Config load(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
   // Reads a text as load() reads a file. `name` replaces the file's name in positions.
   static Config parse(const std::string& text, const std::string& name,

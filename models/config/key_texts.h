@@ -17,8 +17,8 @@ struct KeyText {
   std::string meaning;    // text in Markdown
 };
 
-// Returns the descriptions of the keys of a section, in their order. The defaults are the present values of
-// their members.
+// Returns the descriptions of the keys of a section, in their order. The defaults are LateDefault::shown, or the
+// present values of their members.
 std::vector<KeyText> texts_of(const std::string& section, const std::vector<Key>& keys);
 
 // Returns text for a terminal. A Markdown link is replaced by its words.

@@ -37,7 +37,7 @@ Words one_of(T& into, std::vector<std::pair<std::string, T>> meanings) {
 }
 
 // The member that a key sets. The member's type is the type of the key, and its value before reading is the
-// default. An empty std::optional means no default.
+// default. An empty std::optional means Key::word, or without a word no default.
 using KeyTarget =
     std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::filesystem::path*,
                  std::vector<std::int64_t>*, std::vector<double>*, std::vector<std::string>*,

@@ -16,7 +16,7 @@ namespace plexaura {
 struct LayerRequest {
   const Section& yaml;
   const LayerKeys& keys;
-  Shape x;                          // shape of one sample at the input of the layer
+  Shape x;                          // shape of the layer's input, for a batch of one sample
   std::int64_t classes;             // number of classes, targets or tokens of the net
   Initialiser weight;               // initial values of the weights of linear layers and convolutions
   std::optional<Initialiser> bias;  // initial values of their biases; empty: as in PyTorch
@@ -25,7 +25,7 @@ struct LayerRequest {
       inner;
 };
 
-// A type of layer in a YAML list. The keys of the layer are those of layer_keys() whose need names this type.
+// A type of layer in a YAML list. Its keys are `type`, `name` and those of layer_keys() whose need names the type.
 struct LayerKind {
   std::string type;
   std::string prefix;   // beginning of default names, such as "conv" of "conv2"

@@ -19,7 +19,7 @@ struct Statistics {
   Node mean;
   Node inverse;  // 1 / sqrt(variance + epsilon)
   Node variance;
-  // The factor that makes the variance unbiased: n / (n - 1) for n elements.
+  // The factor that makes the variance unbiased: n / (n - 1) for n elements; 1 if `variance` is unbiased.
   double unbiased = 1;
 };
 

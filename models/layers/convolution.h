@@ -17,7 +17,7 @@ struct ConvOptions {
   bool bias = true;
   // Uniform within 1 / sqrt(number of inputs of an output), as in PyTorch.
   Initialiser weight = Initialiser::lecun_uniform();
-  // Initial values of the bias; empty: within the bounds of the weight.
+  // Initial values of the bias; empty: uniform within the bounds of the default weight.
   std::optional<Initialiser> bias_start = {};
 };
 using Conv1dOptions = ConvOptions<std::int64_t>;
@@ -54,7 +54,7 @@ struct TransposedConvOptions {
   bool bias = true;
   // Uniform within 1 / sqrt(out / groups * elements of the kernel), as in PyTorch.
   Initialiser weight = Initialiser::lecun_uniform();
-  // Initial values of the bias; empty: within the bounds of the weight.
+  // Initial values of the bias; empty: uniform within the bounds of the default weight.
   std::optional<Initialiser> bias_start = {};
 };
 

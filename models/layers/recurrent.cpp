@@ -47,7 +47,7 @@ struct TableRows {
 };
 
 // Returns the table and the numbers of the rows that a sequence selects. Returns nothing unless the sequence is a gather
-// of rows, such as an embedding, and has twice as many elements as the table has rows, or more. Also returns nothing in
+// of rows, such as an embedding, and selects at least twice as many rows as the table has. Also returns nothing in
 // inference: a file that is exported for any number of samples computes with this graph, and would multiply the whole
 // table for a single sample.
 std::optional<TableRows> rows_of_table(const Node& sequence) {

@@ -19,13 +19,13 @@ struct Recurrence {
 };
 
 // The base of Rnn, Lstm and Gru, which visit the axis T of x [N, T, in] from the first element to the last.
-// Parameters of layer l, named and ordered as in PyTorch, for g gates: weight_ih_l<l> [g hidden, in],
-// weight_hh_l<l> [g hidden, hidden], and with `bias` bias_ih_l<l> and bias_hh_l<l> [g hidden]; all start
-// uniformly within 1 / sqrt(hidden). The products of x and weight_ih are computed for all steps at once,
-// before the loop. If x selects rows of a table, such as an embedding of few words, a graph for training multiplies each
-// row of the table once, and selects products. It does so if x has at least twice as many elements as the table has
-// rows. Then rows that x does not select enter the gradient of weight_ih as 0 times the row, so that an infinite row
-// makes it NaN.
+// Parameters of layer l, named and ordered as in PyTorch, for g gates: weight_ih_l<l> [g hidden, in], in
+// later layers [g hidden, hidden], weight_hh_l<l> [g hidden, hidden], and with `bias` bias_ih_l<l> and bias_hh_l<l>
+// [g hidden]; all start uniformly within 1 / sqrt(hidden). The products of x and weight_ih are computed for all steps
+// at once, before the loop. If x selects rows of a table, such as an embedding of few words, a graph for training
+// multiplies each row of the table once, and selects products. It does so if x selects at least twice as many rows as
+// the table has. Then rows that x does not select enter the gradient of weight_ih as 0 times the row, so that an
+// infinite row makes it NaN.
 class Recurrent : public Layer {
  public:
   void members(MemberVisitor& visit) override;

@@ -12,7 +12,7 @@ namespace plexaura {
 
 struct MlpOptions {
   std::vector<std::int64_t> hidden;  // widths of the hidden layers
-  std::string activation = "relu";   // activation of the hidden layers: relu, sigmoid or tanh
+  std::string activation = "relu";   // activation of the hidden layers: see layers::Activation
   bool sigmoid_outputs = false;      // true: applies a sigmoid to the outputs
   bool standardise = false;  // true: scales the input of every layer to mean 0 and variance 1 for each sample
 };

@@ -8,7 +8,7 @@
 namespace plexaura {
 
 struct MobileNetV2Options {
-  double width = 1;  // factor of the number of channels in each layer, which is rounded to a multiple of 8
+  double width = 1;  // factor of each layer's channels, in multiples of 8; at least 1280 in the last layer
   double dropout = 0.2;                  // probability of dropout before the linear layer
   bool synchronised_batch_norm = false;  // true: batch norm uses the samples of all ranks
 };

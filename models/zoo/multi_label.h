@@ -9,7 +9,7 @@ namespace plexaura {
 
 // The quality of the predictions of one label. A ratio whose divisor is 0 is 0.
 struct LabelFigures {
-  double precision = 0;  // share of the samples with a predicted label that have the label
+  double precision = 0;  // share of the samples for which the label is predicted that have it
   double recall = 0;     // share of the samples with the label for which it is predicted
   double f1 = 0;         // 2 * precision * recall / (precision + recall)
 };

@@ -19,7 +19,7 @@ struct ResNetOptions {
   std::vector<std::int64_t> stages{3, 4, 6, 3};
   // True: a block has convolutions of 1x1, 3x3, and 1x1 with four times the width; false: two of 3x3.
   bool bottleneck = true;
-  // Number of channels of the first stage; each stage has twice as many as the one before.
+  // ResidualBlock::Options::width of the first stage; each stage has twice the width of the one before.
   std::int64_t width = 64;
   // True: the last batch norm of each block starts with the scale 0, so that blocks without downsample start
   // as identities.

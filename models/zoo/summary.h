@@ -6,7 +6,7 @@
 
 namespace plexaura {
 
-// Returns a table of the model's layers in the order in which they finish: path, ops, output shape for one
+// Returns a table of the model's layers in the order of their ops: path, ops, output shape for one
 // sample (without the batch), and number of the parameters' elements; and the totals. Tied weights count
 // once, at their first name. Names the parameters of the model if they have no names yet.
 std::string summary(Model& model);

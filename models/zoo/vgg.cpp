@@ -20,7 +20,7 @@ namespace {
 // Height and width of the images before the linear layers.
 constexpr std::int64_t pooled = 7;
 
-// Returns the number of convolutions between two poolings.
+// Returns the number of convolutions before each pooling.
 const std::array<std::int64_t, 5>& convolutions_of(std::int64_t depth) {
   static const std::map<std::int64_t, std::array<std::int64_t, 5>> known{
       {11, {1, 1, 2, 2, 2}}, {13, {2, 2, 2, 2, 2}}, {16, {2, 2, 3, 3, 3}}, {19, {2, 2, 4, 4, 4}}};
