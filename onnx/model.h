@@ -48,7 +48,7 @@ class FileModel final : public layers::Layer {
   const std::vector<InputFacts>& inputs() const;     // without those that have an initialiser
   std::vector<std::string> outputs() const;          // names of the outputs
   DType file_dtype() const;                          // dtype of the parameters; float32 if there are none
-  std::vector<std::string> parameter_names() const;  // names of the parameters, in the order of the file
+  std::vector<std::string> parameter_names() const;  // names of parameters and buffers, in order
 
   void members(MemberVisitor& visit) override;
 

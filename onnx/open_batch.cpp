@@ -172,7 +172,8 @@ class BatchOpener {
     return count;
   }
 
-  // Replaces the extent that is the batch by -1. A Reshape computes one such extent from the others.
+  // Replaces the extent that depends on the number of samples by -1. A Reshape computes one such extent from the
+  // others.
   void compute_extent(NodeProto& constant, Tensor shape, std::span<const std::int64_t> others) {
     const auto extents = shape.as<std::int64_t>();
     for (std::size_t i = 0; i < extents.size(); ++i)
@@ -199,7 +200,7 @@ class BatchOpener {
     constant = {};
   }
 
-  // Returns the name of the batch as a value [1], which a node computes.
+  // Returns the name of a value [1] with the number of samples, which a node computes.
   std::string batch_extent() {
     const std::string name = "open_batch/extent";
     if (std::ranges::find(added_, name, &NodeProto::name) == added_.end())

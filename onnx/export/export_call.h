@@ -41,7 +41,8 @@ class ExportCall {
   // Returns an output's dtype with another shape.
   TensorType with_shape(Shape shape) const { return {type().dtype, std::move(shape)}; }
 
-  // Return an option of the op. Throw InternalError if it has none of this name and type.
+  // Return the options of the op, or one of them. From integer() on they throw InternalError if there is none of this
+  // type.
   const Description& options() const { return options_; }
   bool has_option(std::string_view name) const { return find(name) != nullptr; }
   std::int64_t integer(std::string_view name) const;
@@ -65,10 +66,10 @@ class ExportCall {
   std::string integers(const Integers& values) {
     return to_.constant(Tensor::of({std::ssize(values)}, values));
   }
-  // A scalar of this dtype.
+  // Return the name of a scalar of this dtype, by default that of the node's output.
   std::string number(double value, DType dtype) { return to_.constant(Tensor::scalar(value).cast(dtype)); }
   std::string number(double value) { return number(value, type().dtype); }
-  // A value [1, ...] of axes or of a shape.
+  // Returns the name of a constant [rank] with the extents of the shape.
   std::string shape(const Shape& shape) { return integers(shape.extents()); }
 
   [[noreturn]] void refuse(const std::string& what) const { throw NoCounterpart(what); }

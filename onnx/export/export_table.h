@@ -40,7 +40,7 @@ std::span<const ExportRow> exported_reductions();
 std::span<const ExportRow> exported_windows();
 std::span<const ExportRow> exported_norms();
 
-// Returns the row of an op, or null if the standard has no counterpart.
+// Returns the row of an op, or null if the op cannot be exported.
 const ExportRow* find_export_row(std::string_view op);
 
 }  // namespace plexaura::onnx

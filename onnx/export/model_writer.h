@@ -56,7 +56,7 @@ class ModelWriter {
   // Makes a value an output of the model, with this name.
   void add_output(const std::string& name, const std::string& value, const TensorType& type);
 
-  // Protocol buffers allow no more than 2 GiB.
+  // Protocol buffers allow less than 2 GiB.
   static constexpr std::size_t largest_file = std::size_t{1} << 31;
 
   // Removes nodes that no output needs, and returns the bytes of the file. Throws UserError that lists all ops which
@@ -79,7 +79,7 @@ class ModelWriter {
   std::vector<NodeProto> constants_;                       // nodes of constants, which come first in the file
   std::deque<Tensor> tensors_;                             // elements to which the tensors of the file refer
   std::map<std::string, std::string> names_of_constants_;  // names of constants by type and elements
-  std::map<std::string, TensorType> types_;                // types of all values but inputs
+  std::map<std::string, TensorType> types_;                // types of constants and of the outputs of nodes
   std::map<std::string, MissingOp> missing_;               // missing ops by the name of the node
   std::vector<std::string> outputs_;                       // values that are outputs, by their names in nodes
   std::set<std::string> taken_;

@@ -77,7 +77,8 @@ Names normalised_channels(ExportCall& call, const ExportRow&) {
   return {is_narrow ? convert(shifted, call.type()) : shifted};
 }
 
-// The mean and the variance of each channel, and 1 / sqrt(variance + epsilon). Without elements, mean and variance are 0.
+// Makes mean, variance and 1 / sqrt(variance + epsilon) of each channel. Without elements the op makes 0, ONNX does
+// not.
 Names moments_of(ExportCall& call, const ExportRow&) {
   const TensorType& x = call.input_type(0);
   if (x.shape.elements() == 0) call.refuse("moments of no elements");

@@ -52,7 +52,7 @@ struct PoolWindow {
   Integers kernel;
   Integers stride;
   Integers before;  // padding at the beginning of each axis
-  Integers after;   // elements at the end of each axis that the last window reaches
+  Integers after;   // padding at the end: as at the beginning, or more if a window reaches further
 };
 
 // Adds explicit padding where windows reach beyond the padding, since runtimes differ in how they round the number of

@@ -16,8 +16,8 @@ struct InlineLimits {
 // Replaces each node that calls a function of the file by the nodes of this function, in the graph and in the graphs
 // within it, and removes the functions. The values within a function get names that no other value has. Its nodes are
 // named CALL/NODE, after the node that calls the function; a node without a name is named by its number. Copies of a node
-// share its tensors. A function replaces the op of the standard that has the same name. Throws UserError that names the
-// node.
+// share its tensors. A function replaces the op of the standard that has the same name. Throws UserError, which
+// names the node if one is the cause.
 void inline_functions(ModelProto& model, const InlineLimits& limits = {});
 
 }  // namespace plexaura::onnx

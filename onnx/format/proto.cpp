@@ -10,7 +10,7 @@ namespace plexaura::onnx {
 
 namespace {
 
-// Counts the messages of a graph and of the graphs within it. A message of two bytes takes some hundred bytes of memory.
+// Counts the messages of a model. A message of two bytes takes some hundred bytes of memory.
 class MessageCount {
  public:
   explicit MessageCount(std::int64_t most) : most_(most) {}

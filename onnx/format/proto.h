@@ -13,7 +13,7 @@
 
 namespace plexaura::onnx {
 
-// The messages of an ONNX file, as far as they are used. Texts of tensors refer to the bytes of the file.
+// The messages of an ONNX file, as far as they are used. TensorProto::raw refers to the bytes of the file.
 
 // The numbers that the standard gives to the types of elements.
 enum class ElementType : std::int32_t {
@@ -94,7 +94,7 @@ struct NodeProto {
   std::optional<std::int64_t> version = {};  // version of its set of ops; empty: that of the model
 };
 
-// An input or output of a graph. An extent that the file leaves open is -1.
+// An input, an output or another value of a graph. An extent that the file leaves open is -1.
 struct ValueProto {
   std::string name = {};
   ElementType type = ElementType::undefined;  // undefined if it is no tensor

@@ -10,8 +10,8 @@ namespace plexaura::onnx {
 
 // Reads the fields of one message in the wire format of protocol buffers. It is a reader of our own, and not a
 // library with a generator: the format has four kinds of fields, a library would need the standard's .proto file
-// and a step of the build, and the bounds that a hostile file needs are easier to check here. Nothing is copied:
-// texts and messages are parts of the bytes that were passed, so that memory is proportional to the file's size.
+// and a step of the build, and the bounds that a hostile file needs are easier to check here. bytes() copies
+// nothing: its result is a part of the bytes that were passed, so that memory is proportional to the file's size.
 // Every function throws UserError, without the name of the file, if the bytes are no such message.
 class WireReader {
  public:

@@ -23,8 +23,8 @@ std::vector<Node> branch(Call& call) {
   return call.add_inner(condition ? then_branch : else_branch, {}, condition ? "then_branch" : "else_branch");
 }
 
-// Joins the values of all iterations along a new axis. If all values are known while the graph is built, the result is
-// known too.
+// Joins the values of all iterations along a new axis. If the axis is 0 and all values are known while the graph is
+// built, the result is known too.
 Node stack_iterations(const std::vector<Node>& values, std::int64_t axis) {
   for (const Node& value : values)
     if (value.type() != values[0].type())
@@ -89,8 +89,8 @@ class Iterations {
     return outputs;
   }
 
-  // Returns the outputs of the node: the last carried values, and the stacked ones. Each iteration's value is at an
-  // index of `axes`, and in reverse order for `reversed`; they are 0 and false by default.
+  // Returns the outputs of the node: the last carried values, and the stacked ones. Stacks along the axes in `axes`, by
+  // default along axis 0, and in reverse order where `reversed` is not 0.
   std::vector<Node> results(const std::vector<std::int64_t>& axes = {},
                             const std::vector<std::int64_t>& reversed = {}) {
     std::vector<Node> outputs = carried_;
@@ -147,7 +147,7 @@ std::vector<Node> loop(Call& call) {
   return iterations.results();
 }
 
-// An attribute of Scan with one number for each of `count` values; empty if the node does not have it.
+// Returns an attribute of Scan with one number for each of `count` values; empty if the node does not have it.
 std::vector<std::int64_t> numbers_of_scan(Call& call, std::string_view name, std::size_t count) {
   std::vector<std::int64_t> numbers = call.integers(name);
   if (!numbers.empty() && numbers.size() != count)

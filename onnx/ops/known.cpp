@@ -7,7 +7,7 @@ namespace plexaura::onnx {
 
 namespace {
 
-// Ops whose kernels read or write each element a few times at most.
+// True for ops whose kernels read or write each element a few times at most.
 bool is_linear(const Op& op) {
   static const std::set<std::string_view> names{
       "broadcast_to", "cast", "concat",          "cumsum",  "gather",  "max",

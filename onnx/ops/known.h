@@ -29,8 +29,8 @@ class KnownValues {
   explicit KnownValues(const Graph& graph, const BuildLimits& limits = {}) : graph_(graph), limits_(limits) {}
 
   // Returns a value, and keeps what it has computed on the way until forget() is called. Returns nothing if the
-  // value depends on a leaf that is not a constant, on a random op or on one without a reference kernel, or if a
-  // limit is exceeded.
+  // value depends on a leaf that is not a constant, on a random or collective op or on one without a reference
+  // kernel, or if a limit is exceeded.
   std::optional<Tensor> compute(const Node& node);
   void forget();
 

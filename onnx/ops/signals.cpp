@@ -70,7 +70,7 @@ std::vector<Node> blackman_window(Call& call) {
   return window_of(call, [](double one, double two) { return 0.42 - 0.5 * one + 0.08 * two; });
 }
 
-// A transform of `from` elements, of which those beyond `length` are not read, to `to` elements.
+// A transform of this length. It reads the first `from` elements, takes further ones as 0, and makes `to` elements.
 struct Transform {
   std::int64_t length = 1;
   std::int64_t from = 1;
