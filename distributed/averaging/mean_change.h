@@ -137,7 +137,7 @@ class MeanChange {
   ChangeSum sum_;
   mutable ExchangeMeter meter_;
   WeightsImmigration* border_ = nullptr;
-  bool is_first_ = false;  // true on rank 0; stored because ranks_ may be gone when the state is kept
+  bool is_first_ = false;  // true if this rank was rank 0 in begin()
   std::vector<Fragment> fragments_;
   Tensor anchor_;
   Tensor changes_;  // this rank's part of the mean; after the exchange, the mean

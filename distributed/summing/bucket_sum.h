@@ -64,7 +64,7 @@ class BucketSum : public Strategy, public GradientSum {
   WeightsImmigration* border_ = nullptr;
   std::vector<std::int64_t> bytes_;  // bytes of the parameters in each bucket
   std::vector<std::byte*> shards_;   // buffer for the addresses of shards
-  // For each bucket, the event that passes when its gradients are final. Set during the backward pass, as are
+  // For each bucket, the event that passes when its gradients are final. Set by gradients_ready(), as are
   // the members below.
   std::vector<Event*> final_;
   std::int64_t step_ = 0;

@@ -5,8 +5,8 @@
 
 namespace plexaura {
 
-// The strategy `reduce-broadcast`: all ranks send a bucket to rank 0, which adds them to its own bucket and
-// broadcasts the sums.
+// The strategy `reduce-broadcast`: all other ranks send each bucket to rank 0, which adds their buckets to its own
+// and broadcasts the sums.
 class ReduceBroadcast final : public BucketSum {
  public:
   explicit ReduceBroadcast(Communicator& communicator, Update update = Update::by_bucket)

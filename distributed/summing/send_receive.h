@@ -8,7 +8,7 @@
 namespace plexaura {
 
 // The strategy `send-recv`: one rank is a synchronous server. It has no samples and does not train. The other
-// ranks send each bucket to the server, which adds them in the order of sum_order.h and sends the sums back.
+// ranks send each bucket to the server, which adds their buckets in the order of sum_order.h and sends the sums back.
 // So N ranks and a server give the same bits as N ranks of `allreduce`. The server's link limits the speed.
 class SendReceive final : public BucketSum, public Server {
  public:

@@ -21,10 +21,10 @@ struct Pace {
 //
 // Between 2 to 16 hosts with links of 20 Mbit/s to 1 Gbit/s, short messages are faster: they wait in no
 // queue, and messages of several ranks to one rank do not overflow the queue of its link. 12 hosts with 20
-// Mbit/s took twice as long with long messages. With few hosts and links that transmit a message in less than
-// a millisecond, more messages ahead bridge the times in which a rank is not scheduled: 3 hosts with 240
-// Mbit/s took 8 % less time. Between hosts whose links are faster than a core, long messages take less than
-// half of the time (docs/lab/performance.md).
+// Mbit/s took 1.6 to 2.1 times as long with long messages. With few hosts and links that transmit a message in less
+// than a millisecond, more messages ahead bridge the times in which a rank is not scheduled: 3 hosts with 240 Mbit/s
+// took 8 % less time. Between hosts whose links are faster than a core, long messages take less than half of the time
+// (docs/lab/performance.md).
 class PaceChoice {
  public:
   std::uint8_t next(const CallSignature& call) const;

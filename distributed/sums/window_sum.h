@@ -14,9 +14,9 @@ namespace plexaura {
 // `window`: for ranks on one node. Each rank adds its part of arrays in shared memory, and writes the sums to
 // all windows at once. Other arrays are copied in pieces through staging areas that the ranks share. A small
 // array is copied whole when the ranks meet; each rank then adds all copies for itself, so that no rank waits
-// a second time. MPI_Allreduce is not used: on a busy machine it took 1.5 to 4.6 times as long for 100 kB and
-// more, and 1.1 to 2.1 times in pieces of 1 MB (docs/lab/performance.md). Arrays that go through the staging
-// areas are no faster than such pieces.
+// a second time. MPI_Allreduce is not used: for 100 kB and more it took 2.2 to 9.3 times as long as shared arrays,
+// and 1.9 to 3.8 times in pieces of 1 MB (docs/lab/performance.md). Arrays that go through the staging areas took
+// 0.5 to 1 times as long as such pieces.
 class WindowSum final : public SumAlgorithm {
  public:
   // Bytes of the largest array that is copied when the ranks meet.

@@ -53,8 +53,9 @@ struct VisitedServerHost {
 
 // An asynchronous parameter server whose clients are jobs of their own. They join while it runs, push like the clients of
 // ParameterServer, and leave or are lost. No client waits for another one. The server deals out no data. If PushJudge refuses a push,
-// the server sends the client the reason and counts it as lost. A connection without the key of the file, or with messages that
-// no client sends, is closed. Such connections cannot use up the memory, descriptors or time of the server.
+// the server sends the client the reason and counts the client as lost. A connection without the key of the file, or
+// with messages that no client sends, is closed. Such connections cannot use up the memory, descriptors or time of
+// the server.
 class VisitedServer {
  public:
   // Listens, and writes its address into the file. `weights` are all weights at the beginning. Throws the

@@ -18,7 +18,7 @@ class PartDeal {
   // Makes a deal for this number of clients. They are numbered from 0.
   explicit PartDeal(int clients) : unfinished_(static_cast<std::size_t>(clients)) {}
 
-  // Opens a deal. If a dead server had begun this deal, continues at the part that it had reached.
+  // Opens a deal. If this deal was begun before, perhaps by a dead server, continues at the part that was reached.
   void open(const DealtSteps& steps);
   bool is_open() const { return next_.has_value(); }
   // Draws a part for a client. A deal must be open.
