@@ -41,8 +41,7 @@ class ExportCall {
   // Returns an output's dtype with another shape.
   TensorType with_shape(Shape shape) const { return {type().dtype, std::move(shape)}; }
 
-  // Return the options of the op, or one of them. From integer() on they throw InternalError if there is none of this
-  // type.
+  // Return the options of the op, or one of them. From integer() on they throw InternalError if there is none.
   const Description& options() const { return options_; }
   bool has_option(std::string_view name) const { return find(name) != nullptr; }
   std::int64_t integer(std::string_view name) const;
