@@ -20,16 +20,16 @@ struct ExportedOutput {
 };
 
 // Returns the bytes of an ONNX file, with version 18 of the standard's ops, that computes these outputs of a graph of
-// Mode::inference. The inputs of the graph are those of the file. Parameters and buffers are initialisers under their
-// names, with the values of the store. Names of nodes begin with the modules that have made them: "layer1.0.conv1/conv2d_7".
-// Every value has its type, with the extents of the graph, also that of the batch. A loop becomes the nodes of all of
-// its steps. FileModel reads the file.
+// Mode::inference. The inputs that the outputs need are those of the file. Parameters and buffers are initialisers
+// under their names, with the values of the store. Names of nodes begin with the modules that have made them:
+// "layer1.0.conv1/conv2d_7". Every value has its type, with the extents of the graph, also that of the batch. A loop
+// becomes the nodes of all of its steps. FileModel reads the file.
 //
 // The elements of initialisers are moved to the `external` file, if it is passed and used.
 //
-// Throws UserError for a graph of Mode::train; for two outputs with one name; for all ops at once that ONNX does not
-// have, each with the lines that made its nodes; and if the file would have 2 GiB or more, which the format does not
-// allow.
+// Throws UserError for a graph of Mode::train; for no outputs, outputs of several graphs, and names that are not
+// unique; for a loop of too many nodes; for all ops at once that ONNX does not have, each with the lines that made
+// its nodes; and if the file would have 2 GiB or more, which the format does not allow.
 std::string export_graph(std::span<const ExportedOutput> outputs, const ParameterStore& store,
                          const ExternalFile* external = nullptr);
 
