@@ -43,4 +43,38 @@ expect_passed
 sed -i 's/^namespace plexaura {/namespace plexaura::data {/' "$tree/training/data/two.cpp"
 sed -i 's/struct Shown.*/int shown(int number) { return number; }/' "$tree/training/data/two.cpp"
 expect_passed
+
+# A header declares functions with versions for several processors with PLEXAURA_CLONED, every overload of them.
+loops=backends/cpu/fast/loops
+mkdir -p "$tree/backends/cpu/fast"
+declare_in_header() { printf 'namespace plexaura {\n%s\n}  // namespace plexaura\n' "$1" > "$tree/$loops.h"; }
+expect_undeclared() { expect_found "$loops.cpp:$1 defines '$2' with PLEXAURA_CLONES; declare it in loops.h with PLEXAURA_CLONED, or define it in an anonymous namespace"; }
+cat > "$tree/$loops.cpp" << 'END'
+namespace plexaura {
+namespace {
+PLEXAURA_CLONES void hidden(int number) {}
+#define LOOP(T) \
+  PLEXAURA_CLONES void hidden_##T(T number) {}
+}  // namespace
+PLEXAURA_CLONES std::vector<int> add(const int* x,
+                                     int count) {}
+#define LOOPS(T) \
+  PLEXAURA_CLONES void scale(T* x) { add(x, 3); }
+}  // namespace plexaura
+END
+expect_undeclared 7 add
+declare_in_header 'PLEXAURA_CLONED std::vector<int> add(const int* x,
+                                    int count);
+void scale(float* x);'
+expect_undeclared 10 scale
+declare_in_header 'PLEXAURA_CLONED std::vector<int> add(const int* x, int count);
+PLEXAURA_CLONED void scale(float* x);
+void scale(double* x);'
+expect_undeclared 10 scale
+declare_in_header 'PLEXAURA_CLONED std::vector<int> add(const int* x, int count);
+PLEXAURA_CLONED void scale(float* x);  // add(x)
+template <class T> struct Scaler {
+  void run(T* x) const { scale(x); }
+};'
+expect_passed
 echo "what may be confused is found, and nothing else"
