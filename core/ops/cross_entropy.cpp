@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/graph/graph.h"
+#include "core/loops/largest.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
@@ -127,11 +128,7 @@ constexpr std::int64_t cost_of_exp = 20;
 // Returns the loss of one sample. Writes its probabilities, unless `probabilities` is null.
 template <class T>
 double sample_loss(const T* logits, std::int64_t label, T* probabilities, std::int64_t classes) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (std::int64_t c = 0; c < classes; ++c) {
-    const auto logit = static_cast<double>(logits[c]);
-    if (logit > largest) largest = logit;  // g++ 12 for 64-bit ARM fails with an internal error at fmax()
-  }
+  const double largest = largest_of(logits, classes);
   double total = 0;
   for (std::int64_t c = 0; c < classes; ++c) total += std::exp(static_cast<double>(logits[c]) - largest);
   if (probabilities != nullptr)

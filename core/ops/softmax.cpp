@@ -1,8 +1,8 @@
 #include "core/ops/softmax.h"
 
 #include <cmath>
-#include <limits>
 
+#include "core/loops/largest.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
@@ -53,11 +53,7 @@ struct Spread {
 
 template <class T>
 Spread spread_of(const T* src, std::int64_t step, std::int64_t count) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto x = static_cast<double>(src[i * step]);
-    if (x > largest) largest = x;  // g++ 12 for 64-bit ARM fails with an internal error at fmax()
-  }
+  const double largest = largest_of(src, count, step);
   double total = 0;
   for (std::int64_t i = 0; i < count; ++i) total += std::exp(static_cast<double>(src[i * step]) - largest);
   return {largest, total};
