@@ -54,12 +54,12 @@ struct WindowOffsets {
 // Transforms the windows of one panel of the result's channels: `to` is [36, channels + 1, 16]. `channels` is the number
 // of source channels with padding; windows of padding are zero.
 PLEXAURA_CLONED void transform_windows(const WindowOffsets& offsets, const float* weights, std::int64_t panel,
-                       std::int64_t channels, float* to);
+                                       std::int64_t channels, float* to);
 
 // Transforms the source of some tiles. `to` points to the first of them in a matrix [tiles, channels] for each of the 36
 // points, which are `step` elements apart.
-PLEXAURA_CLONED void transform_source(const WinogradTiles& tiles, const WinogradSource& source, const float* x,
-                      const TileRange& range, float* to, std::int64_t step);
+PLEXAURA_CLONED void transform_source(const WinogradTiles& tiles, const WinogradSource& source,
+                                      const float* x, const TileRange& range, float* to, std::int64_t step);
 
 struct WinogradProduct {
   std::int64_t tiles;
@@ -70,12 +70,13 @@ struct WinogradProduct {
 
 // Computes products[tile, 16] = source[tile, channels] x windows[channels, 16] for each of the 36 points. The order of
 // the terms does not depend on the number of tiles.
-PLEXAURA_CLONED void multiply_points(const WinogradProduct& product, const float* source, const float* windows,
-                     float* products);
+PLEXAURA_CLONED void multiply_points(const WinogradProduct& product, const float* source,
+                                     const float* windows, float* products);
 
 // Transforms the products of some tiles and one panel back, adds the bias (may be null), and writes the result. Writes
 // zero to the padding of channels.
 PLEXAURA_CLONED void write_tiles(const WinogradTiles& tiles, const PixelView& pixels, const TileRange& range,
-                 std::int64_t panel, const float* products, std::int64_t step, const float* bias, float* y);
+                                 std::int64_t panel, const float* products, std::int64_t step,
+                                 const float* bias, float* y);
 
 }  // namespace plexaura::fast
