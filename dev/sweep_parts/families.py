@@ -1,15 +1,16 @@
 """The families of random nets besides the convolutional one: perceptrons, residual nets, transformers, decoders and recurrent nets."""
 
-from sweep_parts.nets import Convolutional, Net
+from sweep_parts.nets import Convolutional, ImageNet, Net
 
 ACTIVATIONS = ["relu", "relu", "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "leaky_relu"]
 
 
 class Perceptron(Net):
-    """One to six linear layers of up to 1,024 units, with norms, dropout and residual blocks."""
+    """One to five hidden stages and a last linear layer, of up to 1,024 units, with norms, dropout and residual blocks.
+
+    A stage is a linear layer, or two of which the second is in a residual block."""
 
     family = "perceptron"
-    draws = "perceptron "
 
     def build(self):
         self.sample = self.random.choice([[self.between(4, 1024)], [self.random.choice([1, 3])] + [self.random.randint(8, 32)] * 2])
@@ -40,12 +41,10 @@ class Perceptron(Net):
         return layers + ([{"type": "dropout", "p": 0.2}] if self.chance(0.2) else [])
 
 
-class Residual(Convolutional):
+class Residual(ImageNet):
     """Residual nets of basic, bottleneck and inverted blocks, of 1 to 512 channels and 8 to 96 pixels."""
 
     family = "residual"
-    draws = "residual "
-    largest_batch = 8
 
     def build(self):
         pixels = self.between(8, 96)
@@ -104,24 +103,24 @@ class Sequence(Net):
         """Each token of a text becomes a row of a table. The net predicts a token at each step."""
         self.reads_tokens = True
         self.classes = self.between(20, 5000)
-        self.steps, self.width = self.between(4, most_steps), self.wide(most_width)
+        self.steps, self.width = self.between(4, most_steps), self.draw_width(most_width)
         self.sample = [self.steps]
         self.layers = [{"type": "embedding", "units": self.width, "deviation": 0.02}]
 
     def patches(self, most_width):
         """Each patch of an image becomes a step."""
         patch, side = self.random.choice([4, 7, 8]), self.random.randint(2, 12)
-        self.steps, self.width = side * side, self.wide(most_width)
+        self.steps, self.width = side * side, self.draw_width(most_width)
         self.sample = [self.random.choice([1, 3]), side * patch, side * patch]
         self.operations += 2 * self.sample[0] * patch ** 2 * self.width * self.steps
         self.layers = [{"type": "conv", "channels": self.width, "kernel": patch, "stride": patch}, {"type": "tokens"}]
 
     def rows(self, most_steps, most_width):
         """A sample is a sequence of features."""
-        self.steps, self.width = self.between(2, most_steps), self.wide(most_width)
+        self.steps, self.width = self.between(2, most_steps), self.draw_width(most_width)
         self.sample = [self.steps, self.width]
 
-    def wide(self, most):
+    def draw_width(self, most):
         return self.between(4, most)
 
     def head(self):
@@ -136,13 +135,12 @@ class Transformer(Sequence):
     """Encoders over the patches of images or steps with features, of up to 512 features and 256 steps."""
 
     family = "transformer"
-    draws = "transformer "
     causal = False
 
     def build(self):
         self.heads = self.random.choice([1, 2, 4, 8])
         self.optimizer = self.random.choice(["adam", "adamw"])
-        self.start()
+        self.add_first_layers()
         if self.chance(0.8):
             self.layers.append({"type": "positions"})
         depth, feedforward = self.random.randint(1, 4), self.width * self.random.randint(1, 4)
@@ -153,7 +151,7 @@ class Transformer(Sequence):
                             "norm_first": self.chance(0.6), "causal": self.causal})
         self.head()
 
-    def start(self):
+    def add_first_layers(self):
         if self.chance(0.6):
             self.patches(512)
             return
@@ -161,7 +159,7 @@ class Transformer(Sequence):
         self.operations += 2 * self.steps * self.width ** 2
         self.layers.append({"type": "linear", "units": self.width})
 
-    def wide(self, most):
+    def draw_width(self, most):
         return self.heads * self.between(4, most // self.heads)
 
 
@@ -169,10 +167,9 @@ class Decoder(Transformer):
     """Causal transformers over tokens, as a GPT is."""
 
     family = "decoder"
-    draws = "decoder "
     causal = True
 
-    def start(self):
+    def add_first_layers(self):
         self.tokens(256, 512)
 
 
@@ -180,7 +177,6 @@ class Recurrent(Sequence):
     """One to three layers of tanh, LSTM or GRU cells over tokens or features, of up to 512 units and 128 steps."""
 
     family = "recurrent"
-    draws = "recurrent "
 
     def build(self):
         self.optimizer = self.random.choice(["sgd", "adam"])

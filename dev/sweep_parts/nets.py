@@ -3,20 +3,20 @@
 import json
 import random
 
-MOST_OPERATIONS = 4e9  # in a forward pass
+MOST_OPERATIONS = 4e9  # in a forward pass, unless the smallest batch needs more
 CLASSES = 10
 
 
 class Net:
     """A random net. A family is a class that makes the sample, the optimizer and the layers in build().
 
-    `draws` names the random numbers: net 17 of a family is the same in every sweep with this seed."""
+    Family, seed and number determine the net: net 17 is the same in every sweep of this family and seed."""
 
-    family = draws = ""
+    family = ""
     largest_batch = 8  # as a power of two
 
     def __init__(self, seed, number):
-        self.random = random.Random(f"{self.draws}{seed} {number}")
+        self.random = random.Random(self.random_seed(seed, number))
         self.number = number
         self.batch = round(2 ** self.random.uniform(0, self.largest_batch))
         self.classes = CLASSES
@@ -32,6 +32,9 @@ class Net:
 
     def build(self):
         raise NotImplementedError
+
+    def random_seed(self, seed, number):
+        return f"{self.family} {seed} {number}"
 
     def chance(self, probability):
         return self.random.random() < probability
@@ -56,11 +59,25 @@ class Net:
         return f"{self.family} #{self.number} batch {self.batch} of {what}, {self.optimizer}: " + " ".join(map(text, self.layers))
 
 
-class Convolutional(Net):
+class ImageNet(Net):
+    """A base for nets over images. `shape` is that of the values between the layers: channels, height and width."""
+
+    def pool(self):
+        kernel, stride, padding = self.random.choice([(2, 2, 0), (2, 2, 0), (3, 2, 1), (3, 1, 1), (3, 3, 0)])
+        if min(self.shape[1:]) + 2 * padding < kernel:
+            return []
+        self.shape[1:] = [(n + 2 * padding - kernel) // stride + 1 for n in self.shape[1:]]
+        return [{"type": self.random.choice(["max_pool", "max_pool", "avg_pool"]), "kernel": kernel, "stride": stride, "padding": padding}]
+
+
+class Convolutional(ImageNet):
     """Convolutions of any kernel, stride, groups and padding, pools, norms and residual blocks; at most 96 channels and 48x48 pixels."""
 
     family = "convolutional"
     largest_batch = 7
+
+    def random_seed(self, seed, number):
+        return f"{seed} {number}"  # without the family, so that the nets of published figures can be made again
 
     def build(self):
         self.sample = [self.random.choice([1, 3, 3, self.channels()])] + [self.random.randint(16, 48)] * 2
@@ -98,13 +115,6 @@ class Convolutional(Net):
 
     def activation(self):
         return {"type": self.random.choice(["relu"] * 6 + ["tanh", "sigmoid"])}
-
-    def pool(self):
-        kernel, stride, padding = self.random.choice([(2, 2, 0), (2, 2, 0), (3, 2, 1), (3, 1, 1), (3, 3, 0)])
-        if min(self.shape[1:]) + 2 * padding < kernel:
-            return []
-        self.shape[1:] = [(n + 2 * padding - kernel) // stride + 1 for n in self.shape[1:]]
-        return [{"type": self.random.choice(["max_pool", "max_pool", "avg_pool"]), "kernel": kernel, "stride": stride, "padding": padding}]
 
     def residual(self):
         before = list(self.shape)

@@ -1,11 +1,15 @@
 """The programs whose steps a sweep times: ours, and those of the peers."""
 
+import collections
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+
+
+Measurement = collections.namedtuple("Measurement", "seconds parameters")  # the median of a step, the number of trained elements
 
 
 class Ours:
@@ -27,7 +31,12 @@ class Ours:
 
     def prepare(self, net):
         command = self.command(net, "--seconds", self.options.seconds, *(["--processor-time"] if self.options.processor_time else []))
-        return lambda: self.run(command)["median_s"]
+
+        def measure():
+            result = self.run(command)
+            return Measurement(result["median_s"], result["parameters"])
+
+        return measure
 
     def plan(self, net):
         return self.run(self.command(net, "--plan"))
@@ -49,6 +58,7 @@ class PyTorch:
         torch = self.torch
         model, (samples, targets) = make_model(net), make_batch(net)
         optimizer = make_optimizer(net, model.parameters())
+        parameters = sum(p.numel() for p in model.parameters())
         if self.options.compile:
             torch.compiler.reset()
             model = torch.compile(model)
@@ -65,7 +75,7 @@ class PyTorch:
                 return model(samples)
 
         model.train(not self.options.inference)
-        return lambda: self.time(infer if self.options.inference else train)
+        return lambda: Measurement(self.time(infer if self.options.inference else train), parameters)
 
     def time(self, step):
         for _ in range(3):
