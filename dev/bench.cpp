@@ -10,12 +10,12 @@
 #include <random>
 #include <string>
 #include <sys/resource.h>
-#include <time.h>
 #include <utility>
 #include <vector>
 
 #include "dev/described_bench.h"
 #include "dev/encoder_decoder.h"
+#include "dev/processor_clock.h"
 #include "dev/watched_backend.h"
 #include "tools/tool.h"
 
@@ -62,13 +62,6 @@ rusage usage() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   return used;
-}
-
-// Returns the seconds that all threads of this process have computed.
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 double median(std::vector<double> values) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <fmt/format.h>
 #include <iostream>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "dev/compare_ops_parts/op_builders.h"
+#include "dev/processor_clock.h"
 #include "tools/tool.h"
 
 #include "backends/registry.h"
@@ -159,12 +159,6 @@ void compute(const Options& options) {
     }
   }
   write_safetensors(options.result, result);
-}
-
-double processor_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 // Reads lines "CASE RUNS". For each, prints the seconds of processor time of one run of the case.

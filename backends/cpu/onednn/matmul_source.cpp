@@ -69,13 +69,10 @@ dnnl::matmul::primitive_desc describe(const RegionQuery& query, Factor b) {
   return describe_matmul(descs, attributes_with({}));
 }
 
-double seconds_of_operations(const RegionQuery& query) {
-  const auto outputs = query.type(query.region.outputs[0]).shape.elements();
-  return 2 * static_cast<double>(inner_extent(query)) * static_cast<double>(outputs) / costs::operations;
-}
-
 double seconds_of(const RegionQuery& query) {
-  return costs::seconds_of_launch + costs::seconds_of_library_call + seconds_of_operations(query);
+  const auto outputs = static_cast<double>(query.type(query.region.outputs[0]).shape.elements());
+  return costs::seconds_of_launch + costs::seconds_of_library_call +
+         2 * static_cast<double>(inner_extent(query)) * outputs / costs::operations;
 }
 
 std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query, Factor b) {
@@ -89,9 +86,10 @@ std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query, Factor b) {
   return std::make_shared<PrimitiveKernel>(dnnl::matmul(primitive), std::move(arguments));
 }
 
-// Returns true if b may have a layout of its own: in the body of a loop, which copies it once for all steps, and as a
-// parameter that only programs for inference read, which has no layout yet, or that layout already. In training a
-// parameter's layout would have to suit its gradient and the update, too.
+// Returns true if b may have a layout of its own. An operand of a loop's body may: the compiler adds the time of the
+// reorder, which runs once if the operand is the same in all steps, and in each step if it is not. Then the reorder takes
+// longer than the library's copy. A parameter may if only programs for inference read it, and it has no layout yet, or that
+// layout already. In training a parameter's layout would have to suit its gradient and the update, too.
 bool may_be_packed(const RegionQuery& query) {
   const Value b = query.region.inputs[1];
   const Leaf* leaf = as_leaf(*query.graph.record(b.node).op);
@@ -121,10 +119,12 @@ std::optional<Layout> packed_layout(const RegionQuery& query) {
   return Layout(std::move(order), std::move(blocks));
 }
 
-// The seconds in which a kernel copies a row-major b to the layout of its inner loops, as it does in each run. For few
-// rows that is up to two thirds of its time.
+// Returns the seconds in which a kernel copies a row-major b to the layout of its inner loops, as it does in each run. For
+// few rows that is up to two thirds of its time.
 double seconds_of_copy(const RegionQuery& query) {
-  constexpr double bytes_in_a_second = 2 * costs::bytes_of_memory;  // b is in a cache, or needed there anyway
+  // The kernel has to read b anyway, and it copies small blocks to a buffer that stays in a cache. So the copy takes a
+  // quarter of the time in which memory would read b and write it, which is 2 * bytes / bytes_of_memory.
+  constexpr double bytes_in_a_second = 2 * costs::bytes_of_memory;
   return static_cast<double>(query.type(query.region.inputs[1]).bytes()) / bytes_in_a_second;
 }
 
@@ -231,6 +231,8 @@ class MatMulSource final : public KernelSource {
     candidate.make = [query] { return make_matmul(query, Factor::plain); };
     std::vector<Candidate> candidates{std::move(candidate)};
     if (std::optional<Candidate> rows = propose_rows(query)) candidates.push_back(std::move(*rows));
+    // The time of the copy decides between kernels that copy and one that does not. Where all of the library's kernels
+    // copy, it decides nothing between them, and their estimates leave it out.
     if (std::optional<Candidate> packed = propose_packed(query, candidates[0])) {
       for (Candidate& copying : candidates) copying.seconds += seconds_of_copy(query);
       candidates.push_back(std::move(*packed));

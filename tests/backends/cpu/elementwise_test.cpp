@@ -438,6 +438,8 @@ TEST_CASE("values that are mostly padding may also be computed row-major, for in
     return offered;
   };
   CHECK(layouts(Mode::inference, 3) == std::vector{blocked_channels(16), Layout::row_major(4)});
+  CHECK(layouts(Mode::inference, 7) == std::vector{blocked_channels(16), Layout::row_major(4)});
+  CHECK(layouts(Mode::inference, 8) == std::vector{blocked_channels(16)});  // half of it is padding
   CHECK(layouts(Mode::inference, 20) == std::vector{blocked_channels(16)});
   CHECK(layouts(Mode::train, 3) == std::vector{blocked_channels(16)});
 }

@@ -4,12 +4,18 @@
 #include <doctest/doctest.h>
 
 #include "backends/cpu/cpu_backend.h"
+#include "core/compile/compile.h"
 #include "core/host/costs.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "core/scan/scan.h"
+#include "core/vm/vm.h"
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
+
+#ifdef PLEXAURA_HAS_ONEDNN
+#include "backends/cpu/onednn/dnnl_compat.h"
+#endif
 
 // Null in a program without OpenMP.
 extern "C" [[gnu::weak]] void omp_set_num_threads(int);
@@ -167,7 +173,32 @@ TEST_CASE("so is a small one, which takes longer with more rows") {
 
 namespace {
 
-// Returns the candidates that read b in the library's layout. A processor may have none.
+// Returns true if oneDNN, asked without the backend's code, wants b of a product of a [rows, inner] and
+// b [inner, columns] in blocks. On some processors it never does.
+bool library_wants_blocks([[maybe_unused]] std::int64_t rows, [[maybe_unused]] std::int64_t inner,
+                          [[maybe_unused]] std::int64_t columns) {
+#ifdef PLEXAURA_HAS_ONEDNN
+  using namespace onednn;
+  const auto matrix = [](std::int64_t height, std::int64_t width) {
+    return row_major({height, width}, DType::float32);
+  };
+  try {
+    const memory::desc b = describe_matmul({.src = matrix(rows, inner),
+                                            .weights = any_layout({inner, columns}, DType::float32),
+                                            .bias = {},
+                                            .dst = matrix(rows, columns)},
+                                           attributes_with({}))
+                               .weights_desc();
+    return b != matrix(inner, columns) && b != strided({inner, columns}, {1, inner}, DType::float32);
+  } catch (const dnnl::error&) {
+    return false;
+  }
+#else
+  return false;
+#endif
+}
+
+// Returns the candidates that read b in the library's layout.
 std::vector<Candidate> packed_offers(const Node& product, std::vector<std::optional<Layout>> given = {}) {
   std::vector<Candidate> candidates = offers(product, std::move(given));
   std::erase_if(candidates, [](const Candidate& candidate) { return candidate.inputs[1].blocks().empty(); });
@@ -190,8 +221,10 @@ TEST_CASE("weights in the library's layout give the product of the portable kern
       CAPTURE(transposed);
       CAPTURE(columns);
       Graph graph(Mode::inference);
-      for (const Candidate& candidate :
-           packed_offers(weighted(graph, DType::float32, transposed, 40, columns))) {
+      const std::vector<Candidate> packed =
+          packed_offers(weighted(graph, DType::float32, transposed, 40, columns));
+      REQUIRE(packed.empty() == !library_wants_blocks(5, 40, columns));
+      for (const Candidate& candidate : packed) {
         const auto build = [&](Graph& of, DType dtype) -> std::vector<Node> {
           return {weighted(of, dtype, transposed, 40, columns)};
         };
@@ -208,13 +241,13 @@ TEST_CASE("weights keep a layout that a training program or an earlier program h
   Graph inference(Mode::inference);
   const Node product = weighted(inference, DType::float32, true);
   CHECK(packed_offers(product, {Layout::row_major(2), Layout::row_major(2)}).empty());
-  for (const Candidate& packed : packed_offers(product))
+  const std::vector<Candidate> offered = packed_offers(product);
+  REQUIRE(offered.empty() == !library_wants_blocks(5, 40, 110));
+  for (const Candidate& packed : offered)
     CHECK(packed_offers(product, {Layout::row_major(2), packed.inputs[1]}).size() == 1);
 }
 
 TEST_CASE("a loop of many steps reads weights in the library's layout, and one of a single step does not") {
-  Graph graph(Mode::inference);
-  const bool offered = !packed_offers(weighted(graph, DType::float32, true, 256, 256)).empty();
   for (const std::int64_t steps : {1, 100}) {
     const Agreement result = agreement([&](Graph& of, DType dtype) -> std::vector<Node> {
       const Node w = of.input("w", {dtype, {256, 256}});
@@ -225,8 +258,70 @@ TEST_CASE("a loop of many steps reads weights in the library's layout, and one o
                   .carries[0]};
     });
     CAPTURE(result.program);
-    CHECK(result.uses("packed") == (offered && steps > 1));
+    CHECK(result.uses("packed") == (library_wants_blocks(5, 256, 256) && steps > 1));
     CHECK(result.worst() < bound);
+  }
+}
+
+namespace {
+
+// Returns the product of x [5, 256] and the transposed w [256, 256]. With several steps, x is [steps, 5, 256], and the
+// result is the sum of the products, which a loop computes.
+Node sum_of_products(Graph& graph, std::int64_t steps, const Node& w) {
+  if (steps == 1) return matmul(graph.input("x", {DType::float32, {5, 256}}), w, {.transpose_b = true});
+  const auto body = [&](const auto& carries, const auto& xs) -> ScanStep {
+    return {{carries[0] + matmul(xs[0], w, {.transpose_b = true})}, {}};
+  };
+  return scan({graph.input("x", {DType::float32, {steps, 5, 256}})},
+              {graph.input("sum", {DType::float32, {5, 256}})}, body)
+      .carries[0];
+}
+
+struct OverwrittenRuns {
+  std::string program;
+  Layout stored;                // the layout of w in the placement
+  std::vector<Tensor> outputs;  // one for each value of w
+};
+
+// Runs a program for inference, overwrites w, and runs it again.
+OverwrittenRuns run_with_two_weights(Backend& backend, std::int64_t steps) {
+  const TensorType type{DType::float32, {256, 256}};
+  Graph graph(Mode::inference);
+  const Node result = sum_of_products(graph, steps, graph.parameter("w", type));
+  const auto program = compile(graph, std::vector<ProgramOutput>{{.node = result}}, backend);
+  ParameterStore store({{.name = "w", .type = type, .initialiser = {}}});
+  VM vm(program, backend, {.store = &store});
+  std::vector<Tensor> values;
+  for (const Program::Feed& feed : program->feeds) values.push_back(drawn(feed.type, feed.name));
+  std::vector<Feed> feeds;
+  for (std::size_t i = 0; i < values.size(); ++i) feeds.emplace_back(program->feeds[i].name, values[i]);
+  OverwrittenRuns runs{program->to_text(), program->placement.find("w")->layout, {}};
+  for (const char* weights : {"first", "second"}) {
+    store.write("w", drawn(type, weights));
+    vm.run(feeds);
+    runs.outputs.push_back(vm.output());
+  }
+  return runs;
+}
+
+}  // namespace
+
+TEST_CASE("weights that are overwritten between runs count, also in the library's layout") {
+  const bool in_blocks = library_wants_blocks(5, 256, 256);
+  for (const std::int64_t steps : {1, 100}) {
+    CAPTURE(steps);
+    const OverwrittenRuns fast = run_with_two_weights(*make_cpu_backend(), steps);
+    const OverwrittenRuns portable = run_with_two_weights(*make_portable_backend(), steps);
+    CAPTURE(fast.program);
+    CHECK((fast.program.find("packed") != std::string::npos) == in_blocks);
+    CHECK(fast.stored.blocks().empty() == !(in_blocks && steps == 1));  // a loop copies them itself
+    CHECK(fast.outputs[0] != fast.outputs[1]);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::vector<double> found = fast.outputs[i].to_doubles();
+      const std::vector<double> expected = portable.outputs[i].to_doubles();
+      for (std::size_t element = 0; element < expected.size(); ++element)
+        REQUIRE(found[element] == doctest::Approx(expected[element]).epsilon(1e-5).scale(10));
+    }
   }
 }
 
