@@ -12,7 +12,6 @@
 #include "core/compile/assign_memory.h"
 #include "core/compile/bind_kernels.h"
 #include "core/compile/feed_layout.h"
-#include "core/compile/loop.h"
 #include "core/compile/memory_plan.h"
 #include "core/compile/rebuild.h"
 #include "core/compile/recompute.h"
@@ -28,14 +27,12 @@ constexpr std::size_t instructions_side_by_side = 4;
 
 class Compiler {
  public:
-  // `steps`: see compile_steps(); 0 for a graph that is no body of a loop.
   Compiler(const Graph& graph, std::span<const ProgramOutput> outputs, Backend& backend,
-           const CompileOptions& options, std::int64_t steps = 0)
+           const CompileOptions& options)
       : source_(graph),
         outputs_(outputs),
         backend_(backend),
         options_(options),
-        steps_(steps),
         placement_(options.placement == nullptr || options.placement->entries.empty() ? nullptr
                                                                                       : options.placement),
         program_(std::make_shared<Program>()) {
@@ -114,7 +111,7 @@ class Compiler {
     request.prologue = optimise() && request.graph.graph->updates().empty();
     if (request.graph.graph->updates().empty()) request.shadow = types().shadow;
     request.same_operands = options_.same_operands;
-    request.steps = steps_;
+    request.steps = options_.loop_steps;
     split_outputs(request);
     return request;
   }
@@ -363,7 +360,6 @@ class Compiler {
   std::span<const ProgramOutput> outputs_;
   Backend& backend_;
   const CompileOptions& options_;
-  std::int64_t steps_;
   const Placement* placement_;  // null: the program makes the placement
   std::shared_ptr<Program> program_;
   const Leaf* first_stored_ = nullptr;  // the first parameter or buffer of the user's graph
@@ -393,13 +389,6 @@ std::shared_ptr<const Program> compile(const Graph& graph, std::span<const Progr
                                        Backend& backend, const CompileOptions& options) {
   const std::lock_guard turn(backend.turn());
   return Compiler(graph, outputs, backend, options).run();
-}
-
-std::shared_ptr<const Program> compile_steps(const Graph& body, std::span<const ProgramOutput> outputs,
-                                             Backend& backend, const CompileOptions& options,
-                                             std::int64_t steps) {
-  const std::lock_guard turn(backend.turn());
-  return Compiler(body, outputs, backend, options, steps).run();
 }
 
 }  // namespace plexaura

@@ -55,6 +55,8 @@ struct CompileOptions {
   bool strict = false;
   // For the body of a loop: true for each operand that is the same in each step. Empty: the graph is no body.
   std::vector<bool> same_operands = {};
+  // For the body of a loop: the number of times that it runs, while its prologue runs once.
+  std::int64_t loop_steps = 0;
   // Is called with the graph as each of the passes verify, prune, merge and fold has left it, and the name of
   // that pass. Program::graph is the graph after the last pass.
   std::function<void(std::string_view pass, const Graph& graph)> after_pass = {};

@@ -26,7 +26,8 @@ std::shared_ptr<const Program> compile_body(const Scan& scan, const RegionQuery&
       outputs.push_back({.node = Node(*graph.graph, graph.roots[i]), .output = i});
   for (std::size_t i = 0; i < body.operands(); ++i)
     options.same_operands.push_back(i >= scan.form().carries && !scan.is_stacked(i));
-  return compile_steps(*graph.graph, outputs, backend, options, scan.form().steps);
+  options.loop_steps = scan.form().steps;
+  return compile(*graph.graph, outputs, backend, options);
 }
 
 void check_has_kernels(const Program& body, const std::string& name) {

@@ -5,11 +5,6 @@
 
 namespace plexaura {
 
-// Does what compile() does, for the body of a loop that runs `steps` times, and whose prologue runs once before.
-std::shared_ptr<const Program> compile_steps(const Graph& body, std::span<const ProgramOutput> outputs,
-                                             Backend& backend, const CompileOptions& options,
-                                             std::int64_t steps);
-
 // Compiles the body of a scan, by the same passes as any program. `query` is about the scan's node: outputs
 // that nobody reads are not computed. The options may set only `optimise` and `tuner`. Throws UserError if
 // the backend has no kernel for an op of the body, since the host takes no part in a loop.
