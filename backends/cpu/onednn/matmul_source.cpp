@@ -99,8 +99,14 @@ bool may_be_packed(const RegionQuery& query) {
   return leaf->kind() == LeafKind::parameter && query.graph.mode() == Mode::inference && !is_row_major;
 }
 
+// True if more than a fifth of the memory is padding, which a product would read for nothing. A b of one column takes 64 times
+// its memory in blocks of 64 columns.
+bool is_padded(const Layout& layout, const Shape& shape) {
+  return 4 * layout.elements(shape) > 5 * shape.elements();
+}
+
 // Returns the layout that the library wants for b [inner, columns] or, if it is transposed, b [columns, inner].
-// Returns nothing if it wants no blocks.
+// Returns nothing if it wants no blocks, or blocks that b does not fill.
 std::optional<Layout> packed_layout(const RegionQuery& query) {
   const bool transposed = op_cast<MatMul>(query.op()).options().transpose_b;
   const Shape& b = query.type(query.region.inputs[1]).shape;
@@ -110,7 +116,8 @@ std::optional<Layout> packed_layout(const RegionQuery& query) {
   } catch (const dnnl::error&) {
     return std::nullopt;
   }
-  if (!layout || layout->blocks().empty()) return std::nullopt;
+  if (!layout || layout->blocks().empty() || is_padded(*layout, transposed ? Shape{b[1], b[0]} : b))
+    return std::nullopt;
   if (!transposed) return layout;
   std::vector<std::int64_t> order = layout->order();
   for (std::int64_t& axis : order) axis = 1 - axis;
