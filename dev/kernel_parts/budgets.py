@@ -17,71 +17,110 @@ class Budget:
     kernel: str
     registers: int | None
     stack: int | None
-    doubles: bool | None
+    doubles: int | None
     elements: int | None
-    instructions: int | None
+    bytes: float | None
+    instructions: float | None
     loads: int | None
     stores: int | None
 
     def matches(self, kernel: Kernel):
         return re.search(self.kernel, kernel.name) is not None
 
-    def loop_of(self, kernel: Kernel):
-        return kernel.loop(128 if self.loads or self.stores else 0)
 
-    def text_of(self, kernel: Kernel):
-        loop = self.loop_of(kernel)
-        return "\t".join((kernel.name, f"{len(loop.instructions) / self.elements:.1f} instructions an element",
-                          f"{loop.moved() / self.elements:g} bytes", f"{kernel.registers} registers",
-                          f"occupancy {kernel.occupancy:.0%}"))
+COLUMNS = [field.name for field in dataclasses.fields(Budget)][1:]
+
+
+@dataclasses.dataclass
+class Limits:
+    """The limits of one kernel: for each column those of the last line that matches it and has a number there."""
+
+    kernel: Kernel
+    budgets: list
+
+    def of(self, column, other=None):
+        numbers = [getattr(budget, column) for budget in self.budgets if budget.matches(self.kernel)]
+        return next((number for number in reversed(numbers) if number is not None), other)
+
+    def loop(self):
+        return self.kernel.loop(128 if self.of("loads") or self.of("stores") else 0)
+
+    def text(self):
+        loop, elements = self.loop(), self.of("elements")
+        return "\t".join((self.kernel.name, f"{len(loop.instructions) / elements:.1f} instructions an element",
+                          f"{loop.moved() / elements:g} bytes", f"{self.kernel.registers} registers",
+                          f"occupancy {self.kernel.occupancy:.0%}"))
+
+    def faults(self):
+        name = self.kernel.name
+        needs = [("registers", self.kernel.registers, self.of("registers")),
+                 ("bytes of stack", self.kernel.stack, self.of("stack", 0)),
+                 ("instructions in double", self.kernel.count(DOUBLES),
+                  self.of("doubles", 0 if "float16" in name else None))]
+        faults = []
+        if elements := self.of("elements"):
+            loop = self.loop()
+            needs.append(("instructions an element", len(loop.instructions) / elements, self.of("instructions")))
+            if loop.moved() != self.of("bytes") * elements:
+                faults.append(f"{name} moves {loop.moved()} bytes in a round of its loop in place of {self.of('bytes'):g} "
+                              f"for each of {elements} elements, so its loop computes another number of elements")
+            for what, found in (("loads", loop.loads), ("stores", loop.stores)):
+                if found.get(128, 0) < self.of(what, 0):
+                    faults.append(f"{name} has {found.get(128, 0)} 16-byte {what} in its loop in place of {self.of(what)}")
+        return faults + [f"{name} needs {found:g} {what}; its budget is {most:g}" for what, found, most in needs
+                         if most is not None and found > most]
 
 
 def read_budgets(path):
-    budgets = []
-    names = None
+    budgets, names = [], None
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        cells = line.split()
-        if names is None:
-            names = cells
-            continue
-        if len(cells) != len(names):
-            raise ValueError(f"{path}:{number}: the line has {len(cells)} words; the table has {len(names)} columns")
-        values = dict(zip(names, cells))
         try:
-            numbers = {name: None if values[name] == "-" else int(values[name]) for name in names[2:]}
-            re.compile(values["kernel"])
+            if names is None:
+                names = line.split()
+                if names != COLUMNS:
+                    raise ValueError(f"the columns are {' '.join(names)}; write {' '.join(COLUMNS)}")
+            else:
+                budgets.append(budget_of(number, line.split()))
         except (ValueError, re.error) as error:
             raise ValueError(f"{path}:{number}: {error}") from None
-        if numbers["doubles"] is not None:
-            numbers["doubles"] = bool(numbers["doubles"])
-        budgets.append(Budget(number, values["source"], values["kernel"], **numbers))
+    if not budgets:
+        raise ValueError(f"{path}: the table has no line; write a header and a line for each source of kernels")
     return budgets
 
 
+def budget_of(line, cells):
+    if len(cells) != len(COLUMNS):
+        raise ValueError(f"the line has {len(cells)} words; the table has {len(COLUMNS)} columns")
+    re.compile(cells[1])
+    budget = Budget(line, *cells[:2], *map(number_of, COLUMNS[2:], cells[2:]))
+    has_limit = any(limit is not None for limit in (budget.instructions, budget.loads, budget.stores))
+    if (budget.elements is not None) != has_limit:
+        raise ValueError("elements have no effect without instructions, loads or stores, which need elements; write both or neither")
+    if (budget.bytes is not None) != has_limit:
+        raise ValueError("bytes have no effect without elements, which need bytes; write both or neither")
+    if budget.elements == 0:
+        raise ValueError("a round of a loop computes no element; write a number of elements from 1 on")
+    return budget
+
+
+def number_of(column, cell):
+    if cell == "-":
+        return None
+    try:
+        number = float(cell) if column in ("bytes", "instructions") else int(cell)
+    except ValueError:
+        raise ValueError(f"{column} is '{cell}'; write a number or '-'") from None
+    if not 0 <= number < 1e6:
+        raise ValueError(f"{column} is {cell}; write a number from 0 to 999999")
+    return number
+
+
 def faults_of(kernels, budgets):
-    """Returns a sentence for each kernel that needs more than its budget. The last line that matches a kernel and
-    has a number in a column is the one that counts."""
+    """Returns a sentence for each limit that a kernel exceeds, and for each line that no kernel matches."""
     faults = [f"no kernel matches '{budget.kernel}' (line {budget.line} of the budgets)" for budget in budgets
               if not any(budget.matches(kernel) for kernel in kernels)]
     for kernel in kernels:
-        own = [budget for budget in budgets if budget.matches(kernel)]
-
-        def limit(column, other=None):
-            return next((getattr(budget, column) for budget in reversed(own) if getattr(budget, column) is not None), other)
-
-        needs = [("registers", kernel.registers, limit("registers")), ("bytes of stack", kernel.stack, limit("stack", 0))]
-        if "float16" in kernel.name and not limit("doubles", False):
-            needs.append(("instructions in double", kernel.count(DOUBLES), 0))
-        for budget in own:
-            if budget.elements is None:
-                continue
-            loop = budget.loop_of(kernel)
-            needs.append(("instructions an element", len(loop.instructions) / budget.elements, budget.instructions))
-            for what, found, wanted in (("loads", loop.loads, budget.loads), ("stores", loop.stores, budget.stores)):
-                if found.get(128, 0) < (wanted or 0):
-                    faults.append(f"{kernel.name} has {found.get(128, 0)} 16-byte {what} in its loop in place of {wanted}")
-        faults += [f"{kernel.name} needs {found:g} {what}; its budget is {most}" for what, found, most in needs
-                   if most is not None and found > most]
+        faults += Limits(kernel, budgets).faults()
     return faults

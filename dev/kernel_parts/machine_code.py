@@ -1,4 +1,4 @@
-"""Reads the machine code of the plugin's kernels: what each needs of a GPU, and what its longest loop does."""
+"""Reads the machine code of the plugin's kernels: what each needs of a GPU, and what the loop does that moves most."""
 
 import dataclasses
 import re
@@ -6,10 +6,11 @@ import subprocess
 
 THREADS = 256  # threads of a block: backends/cuda/kernels/block.h
 
-# Limits of a multiprocessor, the same for compute capability 8.0 and 9.0.
+# The compute capability whose machine code is read, and the limits of its multiprocessors.
+ARCHITECTURE = "sm_90"
 REGISTERS = 65536
 MOST_THREADS = 2048
-SHARED = {80: 164 * 1024, 90: 228 * 1024}
+SHARED = 228 * 1024
 SHARED_OF_SYSTEM = 1024  # bytes that each block needs besides its own
 
 
@@ -30,7 +31,6 @@ class Loop:
 @dataclasses.dataclass
 class Kernel:
     name: str
-    architecture: int
     registers: int
     stack: int
     shared: int
@@ -44,7 +44,7 @@ class Kernel:
         """The part of the threads of a multiprocessor that can run at once."""
         of_a_block = -(-self.registers // 8) * 8 * THREADS
         blocks = min(REGISTERS // of_a_block, MOST_THREADS // THREADS,
-                     SHARED[self.architecture] // (self.shared + SHARED_OF_SYSTEM))
+                     SHARED // (self.shared + SHARED_OF_SYSTEM))
         return blocks * THREADS / MOST_THREADS
 
     def loop(self, width=0):
@@ -89,22 +89,31 @@ def output_of(*command, text=None):
     return subprocess.run(command, input=text, check=True, capture_output=True, text=True).stdout
 
 
-def read_kernels(cuobjdump, path, architecture):
-    """Returns the kernels of an object file as they are for a compute capability, such as 90."""
+def read_kernels(cuobjdump, path):
+    """Returns the kernels of an object file. Throws ValueError if it cannot read the output of cuobjdump."""
     kernels, resources = [], {}
-    sm = f"sm_{architecture}"
-    for line in output_of(cuobjdump, "-arch", sm, "-res-usage", path).splitlines():
+    for line in output_of(cuobjdump, "-arch", ARCHITECTURE, "-res-usage", path).splitlines():
         if function := re.match(r" Function (\S+):", line):
             current = function[1]
         elif numbers := re.match(r"\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", line):
             registers, stack, shared, local = map(int, numbers.groups())
             resources[current] = (registers, stack + local, shared)
-    for line in output_of(cuobjdump, "-arch", sm, "-sass", path).splitlines():
+    for line in output_of(cuobjdump, "-arch", ARCHITECTURE, "-sass", path).splitlines():
         if function := re.match(r"\s*Function : (\S+)", line):
-            kernels.append(Kernel(function[1], architecture, *resources[function[1]], []))
+            if function[1] not in resources:
+                raise ValueError(f"{path}: cuobjdump -res-usage printed nothing about the kernel {function[1]}")
+            kernels.append(Kernel(function[1], *resources.pop(function[1]), []))
         elif code := re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+ +)?(\S.*?)\s*;", line):
             kernels[-1].instructions.append((int(code[1], 16), code[2]))
+    if resources or not kernels:
+        raise ValueError(f"{path}: cuobjdump -sass printed no code of {', '.join(resources) or 'any kernel'} for {ARCHITECTURE}")
+    for kernel in kernels:
+        if kernel.count("EXIT") == 0:
+            raise ValueError(f"{path}: the machine code of {kernel.name} has {len(kernel.instructions)} instructions and "
+                             "no EXIT, so this script does not know how cuobjdump prints them")
     names = output_of("c++filt", text="\n".join(kernel.name for kernel in kernels)).splitlines()
-    for kernel, name in zip(kernels, names):
+    if len(names) != len(kernels):
+        raise ValueError(f"{path}: c++filt printed {len(names)} names for {len(kernels)} kernels")
+    for kernel, name in zip(kernels, names, strict=True):
         kernel.name = short_name(name)
     return kernels
