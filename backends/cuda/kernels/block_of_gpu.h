@@ -47,9 +47,13 @@ class Global {
   // A plain assignment may become a store for each word. The stores do not pass through the L1 cache either way.
   template <int count>
   PLEXAURA_DEVICE void set_several(std::int64_t i, const Several<T, count>& values) const {
-    using Access = AccessOf<alignof(Several<T, count>)>;
-    for (std::size_t k = 0; k < sizeof(values) / sizeof(Access); ++k)
-      __stcg(reinterpret_cast<Access*>(data_ + i) + k, reinterpret_cast<const Access*>(&values)[k]);
+    if constexpr (count == 1) {
+      data_[i] = values[0];
+    } else {
+      using Access = AccessOf<alignof(Several<T, count>)>;
+      for (std::size_t k = 0; k < sizeof(values) / sizeof(Access); ++k)
+        __stcg(reinterpret_cast<Access*>(data_ + i) + k, reinterpret_cast<const Access*>(&values)[k]);
+    }
   }
 
  private:

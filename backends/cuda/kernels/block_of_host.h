@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -77,6 +78,9 @@ class GlobalElement {
 // The number of bytes in copied Globals. Null: they are not counted.
 inline thread_local std::size_t* bytes_copied = nullptr;
 
+// The most elements that several() and set_several() of this thread have used at once.
+inline thread_local int most_at_once = 0;
+
 template <class T>
 class Global {
  public:
@@ -110,12 +114,14 @@ class Global {
   auto several(std::int64_t i) const {
     Several<std::remove_const_t<T>, count> result;
     require_aligned(i, alignof(decltype(result)));
+    most_at_once = std::max(most_at_once, count);
     for (int k = 0; k < count; ++k) result[k] = (*this)[i + k];
     return result;
   }
   template <int count>
   void set_several(std::int64_t i, const Several<T, count>& values) const {
     require_aligned(i, alignof(Several<T, count>));
+    most_at_once = std::max(most_at_once, count);
     for (int k = 0; k < count; ++k) (*this)[i + k] = values[k];
   }
 

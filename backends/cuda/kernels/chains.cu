@@ -31,7 +31,7 @@ struct ReadOperand {
       case DType::float32:
         return static_cast<R>(from.bytes.template as<float>(place));
       default:
-        return static_cast<R>(from.bytes.template as<double>(place));
+        return from.bytes.template as<R>(place);  // only chains that are computed in double read float64
     }
   }
 };
@@ -55,7 +55,7 @@ struct WrittenResult {
         to.bytes.template as<float>(i) = static_cast<float>(value);
         break;
       default:
-        to.bytes.template as<double>(i) = static_cast<double>(value);
+        to.bytes.template as<R>(i) = value;
     }
   }
 };

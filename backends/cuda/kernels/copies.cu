@@ -36,9 +36,13 @@ struct MoveKernel {
 template <class T>
 struct ClearKernel {
   Global<T> dst;
+  bool is_wide;
+
+  static constexpr int width = elements_at_once<T>;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(dst.count(), [&](std::int64_t i) { dst[i] = T(0); });
+    each_group<width>(block, dst.count(), is_wide,
+                      [&]<int size>(std::int64_t i, Width<size>) { dst.set_several(i, Several<T, size>{}); });
   }
 };
 
@@ -115,7 +119,9 @@ void cuda_slice_grad(const Call& call) {
   const SliceGradOptions& options = op_cast<SliceGrad>(call.op).options();
   const SliceIndices indices = indices_of(options, part.rank(), options.extent);
   dispatch_size(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, blocks_for(result.elements()), ClearKernel<T>{result.out<T>()});
+    const bool is_wide = are_aligned(result);
+    enqueue(call, blocks_for_groups(result.elements(), ClearKernel<T>::width, is_wide),
+            ClearKernel<T>{result.out<T>(), is_wide});
   });
   move(call, call.inputs[0], part.elements(),
        strides_of_part(part, result.shape(), indices.axis, indices.step, false),

@@ -1,6 +1,6 @@
-// The steps of the optimizers over slices of the arenas. One thread computes several consecutive elements. The kernels read
-// learning rate, step and loss scale from the device's memory, so that a recorded step uses their current
-// values.
+// The steps of the optimizers over slices of the arenas. One thread computes `width` consecutive elements. More
+// elements would need so many registers that fewer threads of a GPU could run at once. The kernels read learning
+// rate, step and loss scale from the device's memory, so that a recorded step uses their current values.
 
 #include <algorithm>
 
@@ -80,31 +80,32 @@ struct SgdKernel {
   double momentum;
   bool nesterov;
 
+  static constexpr int width = std::min(elements_at_once<T>, 4);
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
     using C = Compute<T>;
     const C rate = static_cast<C>(learning_rate.value() * segment.rate);
     const C factor = static_cast<C>(loss_scale ? 1 / loss_scale.value() : 1.0);
     const C kept = static_cast<C>(momentum);
     const bool stays = loss_scale.is_zero();
-    each_group<elements_at_once<T>>(
-        block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
-          const std::int64_t i = segment.begin + item;
-          const auto before = value.template several<count>(i);
-          const auto slopes = grad.template several<count>(i);
-          const auto moment = read_if<count>(state, i);
-          Several<T, count> next = before;
-          Several<T, count> next_moment = moment;
-          for (int k = 0; k < count && !stays; ++k) {
-            const C old = widen(before[k]);
-            const C slope = factor * widen(slopes[k]) + static_cast<C>(segment.decay) * old;
-            const C moving = state ? kept * widen(moment[k]) + slope : slope;
-            next_moment[k] = narrow<T>(moving);
-            next[k] = narrow<T>(old - rate * (nesterov ? slope + kept * moving : moving));
-          }
-          write_if(next_state, i, next_moment);
-          write_if(next_value, i, next);
-          shadow.write(i, next);
-        });
+    each_group<width>(block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
+      const std::int64_t i = segment.begin + item;
+      const auto before = value.template several<count>(i);
+      const auto slopes = grad.template several<count>(i);
+      const auto moment = read_if<count>(state, i);
+      Several<T, count> next = before;
+      Several<T, count> next_moment = moment;
+      for (int k = 0; k < count && !stays; ++k) {
+        const C old = widen(before[k]);
+        const C slope = factor * widen(slopes[k]) + static_cast<C>(segment.decay) * old;
+        const C moving = state ? kept * widen(moment[k]) + slope : slope;
+        next_moment[k] = narrow<T>(moving);
+        next[k] = narrow<T>(old - rate * (nesterov ? slope + kept * moving : moving));
+      }
+      write_if(next_state, i, next_moment);
+      write_if(next_value, i, next);
+      shadow.write(i, next);
+    });
   }
 };
 
@@ -127,6 +128,8 @@ struct AdamKernel {
   double epsilon;
   bool decoupled;
 
+  static constexpr int width = sizeof(T) == sizeof(double) ? 1 : 4;
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
     using C = Compute<T>;
     const double rate = learning_rate.value() * segment.rate;
@@ -136,30 +139,28 @@ struct AdamKernel {
     const C kept = decoupled ? static_cast<C>(1 - rate * segment.decay) : C(1);
     const C added = decoupled ? C(0) : static_cast<C>(segment.decay);
     const bool stays = loss_scale.is_zero();
-    each_group<elements_at_once<T>>(
-        block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
-          const std::int64_t i = segment.begin + item;
-          const auto before = value.template several<count>(i);
-          const auto slopes = grad.template several<count>(i);
-          Several<T, count> next = before;
-          Several<T, count> m = mean.template several<count>(i);
-          Several<T, count> v = square.template several<count>(i);
-          for (int k = 0; k < count && !stays; ++k) {
-            const C old = widen(before[k]);
-            const C slope = factor * widen(slopes[k]) + added * old;
-            const C mean_of = static_cast<C>(beta1) * widen(m[k]) + static_cast<C>(1 - beta1) * slope;
-            const C square_of =
-                static_cast<C>(beta2) * widen(v[k]) + static_cast<C>(1 - beta2) * slope * slope;
-            m[k] = narrow<T>(mean_of);
-            v[k] = narrow<T>(square_of);
-            next[k] = narrow<T>(kept * old -
-                                size * mean_of / (Math::sqrt(square_of) * spread + static_cast<C>(epsilon)));
-          }
-          write_if(next_mean, i, m);
-          write_if(next_square, i, v);
-          write_if(next_value, i, next);
-          shadow.write(i, next);
-        });
+    each_group<width>(block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
+      const std::int64_t i = segment.begin + item;
+      const auto before = value.template several<count>(i);
+      const auto slopes = grad.template several<count>(i);
+      Several<T, count> next = before;
+      Several<T, count> m = mean.template several<count>(i);
+      Several<T, count> v = square.template several<count>(i);
+      for (int k = 0; k < count && !stays; ++k) {
+        const C old = widen(before[k]);
+        const C slope = factor * widen(slopes[k]) + added * old;
+        const C mean_of = static_cast<C>(beta1) * widen(m[k]) + static_cast<C>(1 - beta1) * slope;
+        const C square_of = static_cast<C>(beta2) * widen(v[k]) + static_cast<C>(1 - beta2) * slope * slope;
+        m[k] = narrow<T>(mean_of);
+        v[k] = narrow<T>(square_of);
+        next[k] = narrow<T>(kept * old -
+                            size * mean_of / (Math::sqrt(square_of) * spread + static_cast<C>(epsilon)));
+      }
+      write_if(next_mean, i, m);
+      write_if(next_square, i, v);
+      write_if(next_value, i, next);
+      shadow.write(i, next);
+    });
   }
 };
 
@@ -184,6 +185,8 @@ struct RmsKernel {
   double epsilon;
   double kept_momentum;
 
+  static constexpr int width = sizeof(T) == sizeof(double) ? 1 : 2;
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
     using C = Compute<T>;
     const C rate = static_cast<C>(learning_rate.value() * segment.rate);
@@ -191,35 +194,34 @@ struct RmsKernel {
     const C kept = static_cast<C>(kept_square);
     const C added = static_cast<C>(added_square);
     const bool stays = loss_scale.is_zero();
-    each_group<elements_at_once<T>>(
-        block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
-          const std::int64_t i = segment.begin + item;
-          const auto before = value.template several<count>(i);
-          const auto slopes = grad.template several<count>(i);
-          Several<T, count> next = before;
-          Several<T, count> squares = square.template several<count>(i);
-          Several<T, count> means = read_if<count>(mean, i);
-          Several<T, count> moments = read_if<count>(momentum, i);
-          for (int k = 0; k < count && !stays; ++k) {
-            const C old = widen(before[k]);
-            const C slope = factor * widen(slopes[k]) + static_cast<C>(segment.decay) * old;
-            const C v = kept * widen(squares[k]) + added * slope * slope;
-            const C m = mean ? kept * widen(means[k]) + added * slope : C(0);
-            const C spread = v - m * m;
-            const C root = Math::sqrt(static_cast<C>(initial) + (spread < C(0) ? C(0) : spread));
-            const C moving =
-                static_cast<C>(kept_momentum) * widen(moments[k]) + slope / (root + static_cast<C>(epsilon));
-            squares[k] = narrow<T>(v);
-            means[k] = narrow<T>(m);
-            moments[k] = narrow<T>(moving);
-            next[k] = narrow<T>(old - rate * moving);
-          }
-          write_if(next_square, i, squares);
-          write_if(next_mean, i, means);
-          write_if(next_momentum, i, moments);
-          write_if(next_value, i, next);
-          shadow.write(i, next);
-        });
+    each_group<width>(block, segment.count, segment.is_wide, [&]<int count>(std::int64_t item, Width<count>) {
+      const std::int64_t i = segment.begin + item;
+      const auto before = value.template several<count>(i);
+      const auto slopes = grad.template several<count>(i);
+      Several<T, count> next = before;
+      Several<T, count> squares = square.template several<count>(i);
+      Several<T, count> means = read_if<count>(mean, i);
+      Several<T, count> moments = read_if<count>(momentum, i);
+      for (int k = 0; k < count && !stays; ++k) {
+        const C old = widen(before[k]);
+        const C slope = factor * widen(slopes[k]) + static_cast<C>(segment.decay) * old;
+        const C v = kept * widen(squares[k]) + added * slope * slope;
+        const C m = mean ? kept * widen(means[k]) + added * slope : C(0);
+        const C spread = v - m * m;
+        const C root = Math::sqrt(static_cast<C>(initial) + (spread < C(0) ? C(0) : spread));
+        const C moving =
+            static_cast<C>(kept_momentum) * widen(moments[k]) + slope / (root + static_cast<C>(epsilon));
+        squares[k] = narrow<T>(v);
+        means[k] = narrow<T>(m);
+        moments[k] = narrow<T>(moving);
+        next[k] = narrow<T>(old - rate * moving);
+      }
+      write_if(next_square, i, squares);
+      write_if(next_mean, i, means);
+      write_if(next_momentum, i, moments);
+      write_if(next_value, i, next);
+      shadow.write(i, next);
+    });
   }
 };
 
@@ -243,11 +245,11 @@ ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
   return {{}, view.out<float16>()};
 }
 
-// Enqueues kernel_of(segment) for each segment of the slices, the first `slices` inputs and all outputs.
-template <class T, class KernelOf>
+// Enqueues kernel_of(segment) for each segment of the slices, the first `slices` inputs and all outputs. A thread
+// computes `width` elements at once.
+template <int width, class KernelOf>
 void enqueue_segments(const Call& call, const std::vector<StepSegment>& segments, std::size_t slices,
                       const KernelOf& kernel_of) {
-  constexpr int width = elements_at_once<T>;
   const auto is_aligned = [](const View& view) { return are_aligned(view); };
   const bool are_all_aligned = std::ranges::all_of(call.inputs.first(slices), is_aligned) &&
                                std::ranges::all_of(call.outputs, is_aligned);
@@ -269,18 +271,19 @@ void cuda_sgd_step(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const Global<const T> no_state(nullptr, 0);
     const Global<T> no_next_state(nullptr, 0);
-    enqueue_segments<T>(call, options.segments, slices, [&](const Segment& segment) {
-      return SgdKernel<T>{call.inputs[0].in<T>(),
-                          call.inputs[1].in<T>(),
-                          has_momentum ? call.inputs[2].in<T>() : no_state,
-                          call.outputs[0].out<T>(),
-                          has_momentum ? call.outputs[1].out<T>() : no_next_state,
-                          shadow_values(call, slices - 1),
-                          step_number(call, slices),
-                          step_number(call, slices + 1),
-                          segment,
-                          options.momentum,
-                          options.nesterov};
+    using Kernel = SgdKernel<T>;
+    enqueue_segments<Kernel::width>(call, options.segments, slices, [&](const Segment& segment) {
+      return Kernel{call.inputs[0].in<T>(),
+                    call.inputs[1].in<T>(),
+                    has_momentum ? call.inputs[2].in<T>() : no_state,
+                    call.outputs[0].out<T>(),
+                    has_momentum ? call.outputs[1].out<T>() : no_next_state,
+                    shadow_values(call, slices - 1),
+                    step_number(call, slices),
+                    step_number(call, slices + 1),
+                    segment,
+                    options.momentum,
+                    options.nesterov};
     });
   });
 }
@@ -288,23 +291,24 @@ void cuda_sgd_step(const Call& call) {
 void cuda_adam_step(const Call& call) {
   const AdamOptions& options = op_cast<AdamStep>(call.op).options();
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue_segments<T>(call, options.segments, 4, [&](const Segment& segment) {
-      return AdamKernel<T>{call.inputs[0].in<T>(),
-                           call.inputs[1].in<T>(),
-                           call.inputs[2].in<T>(),
-                           call.inputs[3].in<T>(),
-                           call.outputs[0].out<T>(),
-                           call.outputs[1].out<T>(),
-                           call.outputs[2].out<T>(),
-                           shadow_values(call, 3),
-                           step_number(call, 4),
-                           step_number(call, 5),
-                           step_number(call, 6),
-                           segment,
-                           options.beta1,
-                           options.beta2,
-                           options.epsilon,
-                           options.decoupled};
+    using Kernel = AdamKernel<T>;
+    enqueue_segments<Kernel::width>(call, options.segments, 4, [&](const Segment& segment) {
+      return Kernel{call.inputs[0].in<T>(),
+                    call.inputs[1].in<T>(),
+                    call.inputs[2].in<T>(),
+                    call.inputs[3].in<T>(),
+                    call.outputs[0].out<T>(),
+                    call.outputs[1].out<T>(),
+                    call.outputs[2].out<T>(),
+                    shadow_values(call, 3),
+                    step_number(call, 4),
+                    step_number(call, 5),
+                    step_number(call, 6),
+                    segment,
+                    options.beta1,
+                    options.beta2,
+                    options.epsilon,
+                    options.decoupled};
     });
   });
 }
@@ -317,25 +321,26 @@ void cuda_rms_step(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     const Global<const T> no_state(nullptr, 0);
     const Global<T> no_next_state(nullptr, 0);
-    enqueue_segments<T>(call, options.segments, slices, [&](const Segment& segment) {
-      return RmsKernel<T>{call.inputs[0].in<T>(),
-                          call.inputs[1].in<T>(),
-                          call.inputs[2].in<T>(),
-                          options.centered ? call.inputs[3].in<T>() : no_state,
-                          has_momentum ? call.inputs[slices - 1].in<T>() : no_state,
-                          call.outputs[0].out<T>(),
-                          call.outputs[1].out<T>(),
-                          options.centered ? call.outputs[2].out<T>() : no_next_state,
-                          has_momentum ? call.outputs[slices - 2].out<T>() : no_next_state,
-                          shadow_values(call, slices - 1),
-                          step_number(call, slices),
-                          step_number(call, slices + 1),
-                          segment,
-                          options.kept,
-                          options.added,
-                          options.initial,
-                          options.epsilon,
-                          options.momentum};
+    using Kernel = RmsKernel<T>;
+    enqueue_segments<Kernel::width>(call, options.segments, slices, [&](const Segment& segment) {
+      return Kernel{call.inputs[0].in<T>(),
+                    call.inputs[1].in<T>(),
+                    call.inputs[2].in<T>(),
+                    options.centered ? call.inputs[3].in<T>() : no_state,
+                    has_momentum ? call.inputs[slices - 1].in<T>() : no_state,
+                    call.outputs[0].out<T>(),
+                    call.outputs[1].out<T>(),
+                    options.centered ? call.outputs[2].out<T>() : no_next_state,
+                    has_momentum ? call.outputs[slices - 2].out<T>() : no_next_state,
+                    shadow_values(call, slices - 1),
+                    step_number(call, slices),
+                    step_number(call, slices + 1),
+                    segment,
+                    options.kept,
+                    options.added,
+                    options.initial,
+                    options.epsilon,
+                    options.momentum};
     });
   });
 }

@@ -33,8 +33,8 @@ struct PoolAxis {
   // Returns the windows that contain a position.
   PLEXAURA_DEVICE Span viewers(std::int64_t position) const {
     const std::int64_t moved = position + padding;
-    const std::int64_t behind = quotient(moved, stride) + 1;
-    return {moved < kernel ? 0 : quotient(moved - kernel, stride) + 1, behind < output ? behind : output};
+    const std::int64_t behind = moved / stride + 1;
+    return {moved < kernel ? 0 : (moved - kernel) / stride + 1, behind < output ? behind : output};
   }
 };
 
@@ -42,11 +42,11 @@ struct PoolAxis {
 struct Pixel {
   PLEXAURA_DEVICE Pixel(std::int64_t element, std::int64_t rows, std::int64_t columns,
                         std::int64_t channels) {
-    const std::int64_t place = quotient(element, channels);
-    const std::int64_t line = quotient(place, columns);
+    const std::int64_t place = element / channels;
+    const std::int64_t line = place / columns;
     channel = element - place * channels;
     column = place - line * columns;
-    plane = quotient(line, rows);
+    plane = line / rows;
     row = line - plane * rows;
   }
   std::int64_t plane;
@@ -137,7 +137,7 @@ struct MaxPoolGatherKernel {
     block.each_item(dst.count(), [&](std::int64_t element) {
       const Pixel at = of.of_y(element);
       const std::int64_t number = index[element];
-      const std::int64_t in_row = quotient(number, of.w.kernel);
+      const std::int64_t in_row = number / of.w.kernel;
       const std::int64_t row = of.h.start(at.row) + in_row;
       const std::int64_t column = of.w.start(at.column) + number - in_row * of.w.kernel;
       dst[element] = src[of.x(at, row, column)];

@@ -97,7 +97,7 @@ struct ReduceKernel {
     PLEXAURA_SHARED(block, bool, last, 1);
     const auto join = [&](Part a, Part b) { return reducer.join(a, b); };
     for (std::int64_t item = block.index(); item < dst.count() * splits; item += block.blocks()) {
-      const std::int64_t split = quotient(item, dst.count());
+      const std::int64_t split = item / dst.count();
       const std::int64_t result = item - split * dst.count();
       const std::int64_t begin = first_of_split(count, split, splits);
       const std::int64_t end = first_of_split(count, split + 1, splits);

@@ -13,13 +13,6 @@ namespace plexaura::cuda {
 // The largest number of axes for which the plugin offers kernels.
 constexpr int most_axes = 8;
 
-// Returns a / b for numbers that are not negative. It divides in 32 bits where they fit, since that takes a
-// GPU a fraction of the time.
-PLEXAURA_HD inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
-  if (((a | b) >> 32) != 0) return a / b;
-  return static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));
-}
-
 // Maps the index of an element in a row-major shape to its places in several operands. Each operand has a
 // stride for each axis, 0 if it is broadcast along it. Neighbouring axes are merged if all operands allow it.
 template <int operands>
@@ -53,7 +46,8 @@ struct Strides {
     return true;
   }
 
-  // Returns the operand's elements for a group, which lie in `values` from `begin` on. The group has one element or fulfils has_groups_of().
+  // Returns the operand's elements for a group, which lie in `values` from `begin` on. The group has one element
+  // or fulfils has_groups_of().
   template <int operand, int count, class T>
   PLEXAURA_DEVICE Several<T, count> group(const Global<const T>& values, std::int64_t first,
                                           std::int64_t begin = 0) const {
@@ -72,7 +66,7 @@ struct Strides {
     std::int64_t place = 0;
     PLEXAURA_ROLLED
     for (int axis = rank; axis-- > 1;) {
-      const std::int64_t rest = quotient(element, extents[axis]);
+      const std::int64_t rest = element / extents[axis];
       place += (element - rest * extents[axis]) * strides[axis][operand];
       element = rest;
     }
