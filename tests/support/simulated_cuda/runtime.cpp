@@ -3,8 +3,10 @@
 #include "backends/cuda/runtime/runtime.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <utility>
@@ -244,8 +246,16 @@ static std::string text(const GlobalRace& race, const std::map<const std::byte*,
   return fmt::format("{}, {} bytes behind the begin of {}", race.what(), address - begin, name);
 }
 
+// Adds a line to the file that PLEXAURA_SIMULATED_CUDA_WIDTHS names, if it is set: the most elements that a
+// thread of the launch has used at once, and the name of the launch.
+static void report_width(const std::string& name) {
+  if (const char* const file = std::getenv("PLEXAURA_SIMULATED_CUDA_WIDTHS"))
+    std::ofstream(file, std::ios::app) << most_at_once << " " << name << "\n";
+}
+
 static void run_blocks(std::int64_t blocks, const std::function<void(Block& block)>& body) {
   const GlobalRaces races;
+  most_at_once = 0;
   for (const std::int64_t index : simulation::Device::get().order_of_blocks(blocks)) {
     Block block(index, blocks);
     body(block);
@@ -264,6 +274,7 @@ void simulate(const Call& call, std::int64_t blocks, std::size_t, std::function<
       [name = call.name, blocks, operands = operands_of(call), body = std::move(body)] {
         try {
           run_blocks(blocks, body);
+          report_width(name);
         } catch (const GlobalRace& race) {
           throw DeviceError(fmt::format("{}: {}", name, text(race, operands)));
         } catch (const std::exception& error) {
