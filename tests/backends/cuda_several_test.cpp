@@ -1,5 +1,5 @@
-// Tests kernels for CUDA that compute several elements at once (backends/cuda/kernels/several.h), on the simulated
-// runtime: their bits are those of the portable kernels, whatever the shapes.
+// Tests kernels for CUDA that compute several elements at once (backends/cuda/kernels/several.h), on the
+// simulated runtime: their bits are those of the portable kernels, whatever the shapes.
 
 #include <cstdlib>
 #include <doctest/doctest.h>

@@ -30,8 +30,9 @@
 //   values[i]            one of them
 //   values.as<Other>(i)  one of them, read as another type
 //   values.shared(i)     one of them, for claim(), arrive() and publish() only
-//   values.several<n>(i), values.set_several(i, Several<T, n>)  n of them from i on, by accesses of up to 16 bytes;
-//                        the address of element i must be a multiple of the access
+//   values.several<n>(i), values.set_several(i, Several<T, n>)
+//                        n of them from i on, by accesses of up to 16 bytes; the address of element i must be
+//                        a multiple of the access
 // PLEXAURA_SHARED(block, T, name, size): an array that the threads of one block share.
 
 // PLEXAURA_ROLLED stands before a loop whose code is not repeated, because it mostly makes few rounds.

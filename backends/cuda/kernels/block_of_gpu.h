@@ -44,7 +44,8 @@ class Global {
       reinterpret_cast<Access*>(&result)[k] = reinterpret_cast<const Access*>(data_ + i)[k];
     return result;
   }
-  // A plain assignment may become a store for each word. The stores do not pass through the L1 cache either way.
+  // A plain assignment may become a store for each word. The stores do not pass through the L1 cache either
+  // way.
   template <int count>
   PLEXAURA_DEVICE void set_several(std::int64_t i, const Several<T, count>& values) const {
     if constexpr (count == 1) {

@@ -13,8 +13,8 @@
 
 namespace plexaura::cuda {
 
-// Returns a / b for numbers that are not negative. nvcc also divides small 64-bit numbers in 32 bits, but it then
-// keeps so many registers for the others that fewer threads of a GPU can run these kernels at once.
+// Returns a / b for numbers that are not negative. nvcc also divides small 64-bit numbers in 32 bits, but it
+// then keeps so many registers for the others that fewer threads of a GPU can run these kernels at once.
 PLEXAURA_HD inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
   if (((a | b) >> 32) != 0) return a / b;
   return static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b));

@@ -11,8 +11,8 @@
 
 namespace plexaura::cuda {
 
-// The number of elements of a group. Functions of many operations take fewer elements at once, since it is not
-// the memory that limits them, and since their code would become too long.
+// The number of elements of a group. Functions of many operations take fewer elements at once, since it is
+// not the memory that limits them, and since their code would become too long.
 template <class C, int cost, class... T>
 inline constexpr int group_size = cost > 20 || (cost > 2 && sizeof(C) == sizeof(double)) ? 1
                                   : cost > 2 ? std::min(elements_at_once<T...>, 2)

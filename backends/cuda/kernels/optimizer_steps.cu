@@ -1,6 +1,7 @@
-// The steps of the optimizers over slices of the arenas. One thread computes `width` consecutive elements. More
-// elements would need so many registers that fewer threads of a GPU could run at once. The kernels read learning
-// rate, step and loss scale from the device's memory, so that a recorded step uses their current values.
+// The steps of the optimizers over slices of the arenas. One thread computes `width` consecutive elements.
+// More elements would need so many registers that fewer threads of a GPU could run at once. The kernels read
+// learning rate, step and loss scale from the device's memory, so that a recorded step uses their current
+// values.
 
 #include <algorithm>
 
@@ -245,8 +246,8 @@ ShadowValues shadow_values(const Call& call, std::size_t own_outputs) {
   return {{}, view.out<float16>()};
 }
 
-// Enqueues kernel_of(segment) for each segment of the slices, the first `slices` inputs and all outputs. A thread
-// computes `width` elements at once.
+// Enqueues kernel_of(segment) for each segment of the slices, the first `slices` inputs and all outputs. A
+// thread computes `width` elements at once.
 template <int width, class KernelOf>
 void enqueue_segments(const Call& call, const std::vector<StepSegment>& segments, std::size_t slices,
                       const KernelOf& kernel_of) {

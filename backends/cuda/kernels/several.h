@@ -8,8 +8,8 @@
 #include "backends/cuda/kernels/block.h"
 #include "backends/cuda/kernels/call.h"
 
-// Kernels in which a thread computes several consecutive elements at once, so that it reads and writes up to 16
-// bytes by one instruction.
+// Kernels in which a thread computes several consecutive elements at once, so that it reads and writes up to
+// 16 bytes by one instruction.
 
 namespace plexaura::cuda {
 

@@ -46,8 +46,8 @@ struct Strides {
     return true;
   }
 
-  // Returns the operand's elements for a group, which lie in `values` from `begin` on. The group has one element
-  // or fulfils has_groups_of().
+  // Returns the operand's elements for a group, which lie in `values` from `begin` on. The group has one
+  // element or fulfils has_groups_of().
   template <int operand, int count, class T>
   PLEXAURA_DEVICE Several<T, count> group(const Global<const T>& values, std::int64_t first,
                                           std::int64_t begin = 0) const {
