@@ -66,6 +66,14 @@ PLEXAURA_INLINE void apply_to_all(const T* x, T* y, std::int64_t count, const Fu
   for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
 }
 
+// Applies a function that is declared PLEXAURA_INLINE. The compiler inlines no lambda with such a large body, and would
+// call it for each element, without the instructions of the calling clone.
+template <auto function, class T>
+PLEXAURA_INLINE void apply_large(const T* x, T* y, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = function(x[i]);
+}
+
 // Computes powers that need at most two multiplications or one division. Their errors are at most one unit of the last
 // place. Returns false for other exponents.
 template <class T>

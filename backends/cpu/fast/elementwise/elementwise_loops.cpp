@@ -132,9 +132,9 @@ PLEXAURA_INLINE void unary_loop(const float* x, float* y, std::int64_t count, co
   if constexpr (takes_angle<Functor>) {
     angle_loop<Functor, AngleMath, VectorMath>(x, y, count);
   } else if (has_order<Functor> && options[0] == 0) {
-    apply_to_all(x, y, count, [](float value) { return WideMath::digamma(value); });
+    apply_large<WideMath::digamma>(x, y, count);
   } else if (has_order<Functor> && options[0] == 1) {
-    apply_to_all(x, y, count, [](float value) { return WideMath::trigamma(value); });
+    apply_large<WideMath::trigamma>(x, y, count);
   } else {
     const Functor<float, VectorMath> f(options);
 #pragma omp simd

@@ -55,11 +55,11 @@ PLEXAURA_INLINE void special_loop(const std::byte* const* operands, std::byte* o
   const auto* x = reinterpret_cast<const T*>(operands[0]);
   auto* y = reinterpret_cast<T*>(out);
   if constexpr (!has_order)
-    apply_to_all(x, y, count, [](T value) { return DoubleSpecial::erfinv(value); });
+    apply_large<DoubleSpecial::erfinv>(x, y, count);
   else if (options[0] == 0)
-    apply_to_all(x, y, count, [](T value) { return DoubleSpecial::digamma(value); });
+    apply_large<DoubleSpecial::digamma>(x, y, count);
   else if (options[0] == 1)
-    apply_to_all(x, y, count, [](T value) { return DoubleSpecial::trigamma(value); });
+    apply_large<DoubleSpecial::trigamma>(x, y, count);
   else
     unary_loop<T, Functor>(operands, out, count, options);
 }

@@ -111,8 +111,13 @@ struct DoubleSpecial {
     return x < 0. ? factor * factor - result : result;
   }
 
-  // Returns the nearest whole number. Large numbers are whole, and stay as they are.
-  static PLEXAURA_INLINE double rounded(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
+  // Returns the nearest whole number, the even one of two. From 2^52 to 2^53 neighbouring numbers differ by 1, so a sum in
+  // this range is whole. Larger numbers are whole, and stay as they are.
+  static PLEXAURA_INLINE double rounded(double x) {
+    const double size = std::fabs(x);
+    const double whole = (size + 0x1p52) - 0x1p52;
+    return std::copysign(size < 0x1p52 ? whole : size, x);
+  }
 
   // sin(pi x) and cos(pi x) for |x| <= 1/2.
   static PLEXAURA_INLINE double sine_of_turns(double x) {

@@ -269,7 +269,18 @@ TEST_CASE("erfinv, digamma and trigamma of doubles are within their stated error
         CHECK(std::abs(found[i] - wanted) < 2e-14 * std::max(1., std::abs(wanted)));
       }
     }
+  // Up to 2^52 in size there are halves, at which the reflection adds 0 to digamma and pi^2 to trigamma.
+  for (const double whole : {0x1p50, 0x1p51 - 1, 0x1p51, 0x1p51 + 1, 0x1.8p51, 0x1p52 - 1}) {
+    CAPTURE(whole);
+    CHECK(values_of("polygamma", 0, {-whole - 0.5})[0] == doctest::Approx(std::log(whole)).epsilon(1e-14));
+    CHECK(values_of("polygamma", 1, {-whole - 0.5})[0] == doctest::Approx(9.8696044010893586).epsilon(1e-14));
+  }
   constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const double whole : {-0x1p51, -0x1p51 - 1, -0x1p52, -0x1p52 - 1, -0x1p53, -0x1.8p54, -1e300}) {
+    CAPTURE(whole);
+    CHECK(std::isnan(values_of("polygamma", 0, {whole})[0]));
+    CHECK(values_of("polygamma", 1, {whole})[0] == infinity);
+  }
   CHECK(values_of("erfinv", 0, {1, -1, 5e-324}) == std::vector<double>{infinity, -infinity, 5e-324});
   CHECK(values_of("polygamma", 0, {0, -0.0, infinity, -5e-324}) ==
         std::vector<double>{-infinity, infinity, infinity, infinity});
