@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -24,6 +25,9 @@ inline int thread_count(std::int64_t items, double nanoseconds_per_item) {
   return 1;
 #endif
 }
+
+// Returns the number of threads that any amount of work is divided among at most.
+inline int most_threads() { return thread_count(std::numeric_limits<std::int32_t>::max(), worth_forking); }
 
 // Calls body(begin, end) for one contiguous piece of [0, items) on each thread. Pieces begin at multiples of
 // `granule`. All threads treat denormals as the calling thread does.

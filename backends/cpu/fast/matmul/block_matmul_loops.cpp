@@ -31,38 +31,6 @@ PLEXAURA_INLINE void pack_panel(const BlockProduct& product, const T* b, std::in
           lane < count ? b[k * product.b_inner_step + lane * product.b_column_step] : T(0);
 }
 
-// Computes `rows` rows of y together. With `adds`, the products are added to y.
-template <int rows, class T>
-PLEXAURA_INLINE void multiply_rows(const RowsOfA<T>& a, const T* panel, std::int64_t inner, bool adds, T* y,
-                                   std::int64_t y_step, std::int64_t count) {
-  constexpr int lanes = lanes_of<T>;
-  T sums[rows][lanes] = {};
-  if (adds)
-    for (int row = 0; row < rows; ++row) std::copy_n(y + row * y_step, count, sums[row]);
-  add_products(a, panel, inner, sums);
-  for (int row = 0; row < rows; ++row) std::copy_n(sums[row], count, y + row * y_step);
-}
-
-template <class T>
-PLEXAURA_INLINE void multiply_panel(const BlockProduct& product, RowsOfA<T> a, std::int64_t rows,
-                                    const T* panel, std::int64_t inner, bool adds, T* y, std::int64_t count) {
-  constexpr std::int64_t together = 6;  // with two vectors of 32 bytes in a row, twelve of sixteen registers
-  std::int64_t row = 0;
-  const auto advance = [&](std::int64_t by) {
-    row += by;
-    a.at += by * a.row_step;
-    y += by * product.columns;
-  };
-  while (row + together <= rows) {
-    multiply_rows<together>(a, panel, inner, adds, y, product.columns, count);
-    advance(together);
-  }
-  while (row < rows) {
-    multiply_rows<1>(a, panel, inner, adds, y, product.columns, count);
-    advance(1);
-  }
-}
-
 template <class T>
 PLEXAURA_INLINE void multiply(const BlockProduct& product, const ResultBlock& block, const T* a, const T* b,
                               T* y) {
@@ -71,13 +39,19 @@ PLEXAURA_INLINE void multiply(const BlockProduct& product, const ResultBlock& bl
   const std::int64_t end = block.column + block.columns;
   for (std::int64_t k = 0; k < product.inner; k += depth) {
     const std::int64_t inner = std::min(depth, product.inner - k);
-    const RowsOfA<T> rows{a + block.row * product.a_row_step + k * product.a_inner_step, product.a_row_step,
-                          product.a_inner_step};
     for (std::int64_t column = block.column; column < end; column += lanes) {
       const std::int64_t count = std::min(lanes, end - column);
       pack_panel(product, b + k * product.b_inner_step + column * product.b_column_step, inner, count, panel);
-      multiply_panel(product, rows, block.rows, panel, inner, k > 0, y + block.row * product.columns + column,
-                     count);
+      multiply_panel<AddTo::terms, lanes, T>(
+          {.a = {a + block.row * product.a_row_step + k * product.a_inner_step, product.a_row_step,
+                 product.a_inner_step},
+           .panel = panel,
+           .panel_step = lanes,
+           .inner = inner,
+           .y = y + block.row * product.columns + column,
+           .y_step = product.columns,
+           .columns = count},
+          block.rows, k > 0);
     }
   }
 }

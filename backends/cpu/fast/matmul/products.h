@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backends/cpu/fast/clones.h"
@@ -26,6 +27,61 @@ PLEXAURA_INLINE void add_products(const RowsOfA<T>& a, const T* panel, std::int6
 #pragma omp simd
       for (int lane = 0; lane < lanes; ++lane) sums[row][lane] += factor * panel[k * panel_step + lane];
     }
+}
+
+// The factors of a product and its result y. Of the lanes of the panel, y has the first `columns`.
+template <class T>
+struct PanelProduct {
+  RowsOfA<T> a;
+  const T* panel;
+  std::int64_t panel_step;
+  std::int64_t inner;
+  T* y;
+  std::int64_t y_step;  // from one row to the next
+  std::int64_t columns;
+
+  PLEXAURA_INLINE void skip(std::int64_t rows) {
+    a.at += rows * a.row_step;
+    y += rows * y_step;
+  }
+};
+
+// Says whether the terms are added to y one by one, or y is added to their sum. Sums of sums have smaller errors.
+enum class AddTo { terms, sums };
+
+// Computes some rows. With `adds`, the product is added to y.
+template <AddTo to, int lanes, int rows, class T>
+PLEXAURA_INLINE void multiply_rows(const PanelProduct<T>& product, bool adds) {
+  T sums[rows][lanes] = {};
+  if (adds && to == AddTo::terms)
+    for (int row = 0; row < rows; ++row)
+      std::copy_n(product.y + row * product.y_step, product.columns, sums[row]);
+  add_products(product.a, product.panel, product.inner, sums, product.panel_step);
+  if (adds && to == AddTo::sums)
+    for (int row = 0; row < rows; ++row)
+#pragma omp simd
+      for (std::int64_t lane = 0; lane < product.columns; ++lane)
+        sums[row][lane] += product.y[row * product.y_step + lane];
+  for (int row = 0; row < rows; ++row)
+    std::copy_n(sums[row], product.columns, product.y + row * product.y_step);
+}
+
+// Computes `together` rows at a time while so many are left. Returns the number of rows that are left.
+template <AddTo to, int lanes, int together, class T>
+PLEXAURA_INLINE std::int64_t multiply_groups(PanelProduct<T>& product, std::int64_t rows, bool adds) {
+  for (; rows >= together; rows -= together) {
+    multiply_rows<to, lanes, together>(product, adds);
+    product.skip(together);
+  }
+  return rows;
+}
+
+// Computes all rows. Six rows of two vectors of 32 bytes take twelve of sixteen registers.
+template <AddTo to, int lanes, class T>
+PLEXAURA_INLINE void multiply_panel(PanelProduct<T> product, std::int64_t rows, bool adds) {
+  rows = multiply_groups<to, lanes, 6>(product, rows, adds);
+  rows = multiply_groups<to, lanes, 4>(product, rows, adds);
+  multiply_groups<to, lanes, 1>(product, rows, adds);
 }
 
 }  // namespace plexaura::fast

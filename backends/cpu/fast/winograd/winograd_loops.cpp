@@ -65,37 +65,18 @@ PLEXAURA_INLINE void transform_tiles(const WinogradTiles& tiles, const WinogradS
   }
 }
 
-template <int rows>
-PLEXAURA_INLINE void multiply_rows(const RowsOfA<float>& source, const float* windows, std::int64_t inner,
-                                   bool adds, float* to) {
-  float sums[rows][panel_lanes] = {};
-  add_products(source, windows, inner, sums);
-  if (adds)
-    for (int row = 0; row < rows; ++row)
-#pragma omp simd
-      for (int lane = 0; lane < panel_lanes; ++lane) sums[row][lane] += to[row * panel_lanes + lane];
-  for (int row = 0; row < rows; ++row) std::copy_n(sums[row], panel_lanes, to + row * panel_lanes);
-}
-
-// Multiplies `count` tiles at a time while so many are left. Returns the first tile that is left.
-template <int count>
-PLEXAURA_INLINE std::int64_t multiply_tiles(const WinogradProduct& product, std::int64_t tile,
-                                            const float* source, const float* windows, std::int64_t inner,
-                                            bool adds, float* products) {
-  for (; tile + count <= product.tiles; tile += count)
-    multiply_rows<count>({source + tile * product.channels, product.channels, 1}, windows, inner, adds,
-                         products + tile * panel_lanes);
-  return tile;
-}
-
 PLEXAURA_INLINE void multiply_point(const WinogradProduct& product, const float* source, const float* windows,
                                     float* products) {
   for (std::int64_t k = 0; k < product.channels; k += depth) {
     const std::int64_t inner = std::min(depth, product.channels - k);
-    const float* const factors = windows + k * panel_lanes;
-    std::int64_t tile = multiply_tiles<6>(product, 0, source + k, factors, inner, k > 0, products);
-    tile = multiply_tiles<4>(product, tile, source + k, factors, inner, k > 0, products);
-    multiply_tiles<1>(product, tile, source + k, factors, inner, k > 0, products);
+    multiply_panel<AddTo::sums, panel_lanes, float>({.a = {source + k, product.channels, 1},
+                                                     .panel = windows + k * panel_lanes,
+                                                     .panel_step = panel_lanes,
+                                                     .inner = inner,
+                                                     .y = products,
+                                                     .y_step = panel_lanes,
+                                                     .columns = panel_lanes},
+                                                    product.tiles, k > 0);
   }
 }
 

@@ -67,7 +67,7 @@ std::shared_ptr<const Kernel> make_winograd(const RegionQuery& query, const Cand
   const WinogradConvolution convolution(
       source, view_of(query.region.outputs[0], candidate.outputs[0]),
       offsets_of(candidate.inputs[of.weights], query.type(inputs[of.weights]).shape, of.is_gradient),
-      thread_count(std::numeric_limits<std::int32_t>::max(), worth_forking));
+      most_threads());
   const std::size_t workspace = convolution.workspace();
   return make_kernel(
       [convolution, of_source = of.source, of_weights = of.weights](const Binding& at) {
