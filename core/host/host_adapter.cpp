@@ -146,4 +146,11 @@ std::vector<Candidate> propose_host_kernel(const RegionQuery& query, PreferredLa
   return {std::move(candidate)};
 }
 
+std::shared_ptr<const Kernel> make_host_kernel(const RegionQuery& query, const Candidate& candidate,
+                                               HostKernel kernel) {
+  RegionPlan plan = plan_region(query, candidate.inputs, candidate.outputs);
+  for (auto& call : plan.calls) call.kernel = kernel;
+  return std::make_shared<HostAdapterKernel>(std::move(plan));
+}
+
 }  // namespace plexaura

@@ -22,4 +22,9 @@ PLEXAURA_API Layout row_major_layout(const TensorType& type);
 PLEXAURA_API std::vector<Candidate> propose_host_kernel(const RegionQuery& query,
                                                         PreferredLayout preferred = row_major_layout);
 
+// Returns a kernel that computes a region of one op, whose operands are row-major, by `kernel` instead of the op's own
+// host kernel.
+PLEXAURA_API std::shared_ptr<const Kernel> make_host_kernel(const RegionQuery& query,
+                                                            const Candidate& candidate, HostKernel kernel);
+
 }  // namespace plexaura

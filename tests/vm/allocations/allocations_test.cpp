@@ -188,4 +188,18 @@ TEST_CASE("padding is cleared without allocating") {
   check_steady("a run with padding", [&] { vm.run(feeds); });
 }
 
+TEST_CASE("a convolution of float64 allocates nothing") {
+  Backend& backend = test_backend();
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {2, 3, 16, 16}});
+  const Node weights = graph.input("weights", {DType::float64, {4, 3, 3, 3}});
+  const std::vector<ProgramOutput> outputs{{conv2d(x, weights)}};
+  VM vm(compile(graph, outputs, backend), backend);
+  Random random(1);
+  const Tensor image = random.tensor(x.type(), -1, 1);
+  const Tensor window = random.tensor(weights.type(), -1, 1);
+  const Feed feeds[] = {{"x", image}, {"weights", window}};
+  check_steady("a run of a convolution of float64", [&] { vm.run(feeds); });
+}
+
 }  // namespace plexaura::testing
