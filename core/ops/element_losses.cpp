@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <limits>
 
+#include "core/ops/activations.h"
 #include "core/ops/binary.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/loss_support.h"
@@ -13,20 +14,37 @@ namespace plexaura {
 
 namespace {
 
-Node huber_of(Operand prediction, Operand target, double delta) {
+// The loss divided by `divisor`, which is 1 or delta. The second derivative is 0 at the limits, as in PyTorch.
+Node huber_of(Operand prediction, Operand target, double delta, double divisor) {
   return binary(
       "huber",
-      [delta](const BinaryOperands& of, const Node& grad) -> std::vector<Node> {
-        const Node slope = grad * clip(of.a - of.b, -delta, delta);
+      [=](const BinaryOperands& of, const Node& grad) -> std::vector<Node> {
+        const Node difference = of.a - of.b;
+        const double limit = delta / divisor;
+        const Node slope = grad * hard_tanh(divisor == 1 ? difference : difference / divisor, -limit, limit);
         return {slope, -slope};
       },
-      prediction, target, Domain::floats, {{"delta"}, {delta}}, Precision::wide);
+      prediction, target, Domain::floats, {{"delta", "divisor"}, {delta, divisor}}, Precision::wide);
 }
 
 void require_above_0(std::string_view loss, const Operand& prediction, const Operand& target,
                      const char* what, double number) {
   require_that(number > 0 && std::isfinite(number), loss, {prediction, target},
                fmt::format("{} must be a finite number above 0, not {}", what, number));
+}
+
+// Refuses a number that a kernel would round to 0 or infinity before it divides by it. Kernels of float16 compute with
+// float32, but the gradient holds the number in float16, whose smallest number is 2^-24.
+void require_divisor(std::string_view loss, const Operand& prediction, const Operand& target,
+                     const char* what, double number) {
+  const DType dtype = prediction.node().dtype();
+  const bool is_double = dtype == DType::float64;
+  const double least_float = dtype == DType::float16 ? 0x1p-24 : std::numeric_limits<float>::min();
+  const double least = is_double ? std::numeric_limits<double>::min() : least_float;
+  const double most = is_double ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  require_that(number >= least && number <= most, loss, {prediction, target},
+               fmt::format("{} must be from {} to {} for {}, not {}; cast() the operands to a wider type",
+                           what, least, most, name_of(dtype), number));
 }
 
 Node log_above_minus_100(const Node& p) {
@@ -45,14 +63,14 @@ Node l1(Operand prediction, Operand target, Reduction reduction) {
 Node smooth_l1(Operand prediction, Operand target, double beta, Reduction reduction) {
   const LossOf loss("smooth_l1", {prediction, target});
   require_above_0("smooth_l1", prediction, target, "beta", beta);
-  const Node losses = huber_of(prediction, target, beta);
-  return reduce_losses(beta == 1 ? losses : losses * (1 / beta), reduction);
+  require_divisor("smooth_l1", prediction, target, "beta", beta);
+  return reduce_losses(huber_of(prediction, target, beta, beta), reduction);
 }
 
 Node huber(Operand prediction, Operand target, double delta, Reduction reduction) {
   const LossOf loss("huber", {prediction, target});
   require_above_0("huber", prediction, target, "delta", delta);
-  return reduce_losses(huber_of(prediction, target, delta), reduction);
+  return reduce_losses(huber_of(prediction, target, delta, 1), reduction);
 }
 
 Node binary_cross_entropy(Operand probabilities, Operand targets, Reduction reduction) {

@@ -14,7 +14,8 @@ namespace plexaura {
 // |prediction - target|
 PLEXAURA_API Node l1(Operand prediction, Operand target, Reduction reduction = Reduction::mean);
 
-// With d = |prediction - target|: d^2 / (2 beta) if d < beta, else d - beta / 2. beta must be above 0.
+// With d = |prediction - target|: d^2 / (2 beta) if d < beta, else d - beta / 2. beta must be above 0, and in the range of
+// the dtype. The second derivative is 0 where d is beta.
 PLEXAURA_API Node smooth_l1(Operand prediction, Operand target, double beta = 1,
                             Reduction reduction = Reduction::mean);
 

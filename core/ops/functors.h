@@ -365,17 +365,19 @@ struct WeightedSum {
   PLEXAURA_HD T operator()(T a, T b) const { return weight_a * a + weight_b * b; }
 };
 
-// c (d - c / 2), where d is a - b and c is d clipped to [-limit, limit]. This is a parabola within the limits, and its
-// tangents beyond.
+// (c / divisor) (d - c / 2), where d is a - b and c is d clipped to [-limit, limit]. This is a parabola within the limits,
+// and its tangents beyond. c is divided, and not the product, because the product may overflow.
 template <class T, class Math>
 struct Huber {
   T limit;
-  PLEXAURA_HD explicit Huber(const double* options) : limit(static_cast<T>(options[0])) {}
+  T divisor;
+  PLEXAURA_HD explicit Huber(const double* options)
+      : limit(static_cast<T>(options[0])), divisor(static_cast<T>(options[1])) {}
   PLEXAURA_HD T operator()(T a, T b) const {
     const T difference = a - b;
     const T above = difference < -limit ? -limit : difference;
     const T capped = above > limit ? limit : above;
-    return capped * (difference - T(0.5) * capped);
+    return capped / divisor * (difference - T(0.5) * capped);
   }
 };
 

@@ -51,13 +51,15 @@ Names weighted(ExportCall& call, const ExportRow&) {
   return {call.add("Add", {a, b})};
 }
 
-// c (d - c / 2), where d is the difference and c is d clipped.
+// (c / divisor) (d - c / 2), where d is the difference and c is d clipped.
 Names huber_of(ExportCall& call, const ExportRow&) {
   const double delta = call.real("delta");
   const std::string difference = call.add("Sub", {call[0], call[1]});
   const std::string capped = call.add("Clip", {difference, call.number(-delta), call.number(delta)});
   const std::string half = call.add("Mul", {capped, call.number(0.5)});
-  return {call.add("Mul", {capped, call.add("Sub", {difference, half})})};
+  const double divisor = call.real("divisor");
+  const std::string factor = divisor == 1 ? capped : call.add("Div", {capped, call.number(divisor)});
+  return {call.add("Mul", {factor, call.add("Sub", {difference, half})})};
 }
 
 Names product_without_nan(ExportCall& call, const ExportRow&) {

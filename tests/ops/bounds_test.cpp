@@ -123,6 +123,8 @@ const std::vector<Bounded> numbers{
     {"normalise_image", [](Graph& g, double n) { normalise_image(value(g, {1, 3, 2}, DType::uint8), {.scale = {{n}, {1}}, .dtype = DType::float64}); }, {1e39, std::numeric_limits<double>::max()}, {infinity}, "mean must be finite"},
     {"normalise_image", [](Graph& g, double n) { normalise_image(value(g, {1, 3, 2}, DType::uint8), {.scale = {{0}, {n}}, .dtype = DType::float64}); }, {std::numeric_limits<double>::min()}, {0, 1e-310, -1}, "above 0"},
     {"smooth_l1", [](Graph& g, double n) { smooth_l1(matrix(g), matrix(g), n); }, {1e-9}, {0, -1, infinity}, "beta must be a finite number above 0, not {}"},
+    {"smooth_l1", [](Graph& g, double n) { smooth_l1(matrix(g), matrix(g), n); }, {std::numeric_limits<float>::min(), std::numeric_limits<float>::max()}, {1e-46, 1e39}, "beta must be from 1.1754943508222875e-38 to 3.4028234663852886e+38 for float32"},
+    {"smooth_l1", [](Graph& g, double n) { smooth_l1(value(g, {3}, DType::float16), value(g, {3}, DType::float16), n); }, {1e-6, 1e5}, {1e-8}, "for float16"},
     {"huber", [](Graph& g, double n) { huber(matrix(g), matrix(g), n); }, {1e-9}, {0, -1, infinity}, "delta must be a finite number above 0, not {}"},
     {"gaussian_nll", [](Graph& g, double n) { gaussian_nll(matrix(g), matrix(g), matrix(g), n); }, {1e-9}, {0, -1, infinity}, "epsilon must be a finite number above 0, not {}"},
     {"margin_ranking", [](Graph& g, double n) { margin_ranking(matrix(g), matrix(g), matrix(g), n); }, {0, -1}, {infinity}, "the margin must be a finite number, not {}"},

@@ -141,24 +141,62 @@ TEST_CASE(
   const double infinity = std::numeric_limits<double>::infinity();
   for (const DType dtype : {DType::float32, DType::float64}) {
     Graph graph;
-    const Node x = graph.input("x", {dtype, {8}});
-    const Node t = graph.input("t", {dtype, {8}});
+    const Node x = graph.input("x", {dtype, {10}});
+    const Node t = graph.input("t", {dtype, {10}});
     const Node loss = smooth_l1(x, t, 2, Reduction::none);
     const std::vector<Node> slopes = gradients(sum(loss), {x, t});
     const Node curvature = gradients(sum(slopes[0]), {x})[0];
     const auto results = Runner(graph, {loss, slopes[0], slopes[1], curvature}, test_backend())(
-        {Tensor::of<double>({8}, {infinity, -infinity, 3, -3, 1, -1, -0.0, 1}).cast(dtype),
-         Tensor::of<double>({8}, {0, 0, 0, 0, 0, 0, 0, std::nan("")}).cast(dtype)});
+        {Tensor::of<double>({10}, {infinity, -infinity, 3, -3, 2, -2, 1, -1, -0.0, 1}).cast(dtype),
+         Tensor::of<double>({10}, {0, 0, 0, 0, 0, 0, 0, 0, 0, std::nan("")}).cast(dtype)});
     std::vector<std::vector<double>> found;
     for (const Tensor& result : results) {
       found.push_back(result.to_doubles());
       CHECK(std::isnan(found.back().back()) == (found.size() < 4));
       found.back().pop_back();
     }
-    CHECK(found[0] == std::vector<double>{infinity, infinity, 2, 2, 0.25, 0.25, 0});
-    CHECK(found[1] == std::vector<double>{1, -1, 1, -1, 0.5, -0.5, 0});
-    CHECK(found[2] == std::vector<double>{-1, 1, -1, 1, -0.5, 0.5, 0});
-    CHECK(found[3] == std::vector<double>{0, 0, 0, 0, 0.5, 0.5, 0.5});
+    CHECK(found[0] == std::vector<double>{infinity, infinity, 2, 2, 1, 1, 0.25, 0.25, 0});
+    CHECK(found[1] == std::vector<double>{1, -1, 1, -1, 1, -1, 0.5, -0.5, 0});
+    CHECK(found[2] == std::vector<double>{-1, 1, -1, 1, -1, 1, -0.5, 0.5, 0});
+    CHECK(found[3] == std::vector<double>{0, 0, 0, 0, 0, 0, 0.5, 0.5, 0.5});
+  }
+}
+
+TEST_CASE("the second derivative of huber is 0 at the limits") {
+  Graph graph;
+  const Node x = graph.input("x", {DType::float64, {4}});
+  const Node t = graph.input("t", {DType::float64, {4}});
+  const Node slope = gradients(huber(x, t, 2, Reduction::sum), {x})[0];
+  const auto results = Runner(graph, {slope, gradients(sum(slope), {x})[0]}, test_backend())(
+      {Tensor::of<double>({4}, {-2, 2, 1.5, -3}), Tensor::of<double>({4}, {0, 0, 0, 0})});
+  CHECK(results[0].to_doubles() == std::vector<double>{-2, 2, 1.5, -2});
+  CHECK(results[1].to_doubles() == std::vector<double>{0, 0, 1, 0});
+}
+
+TEST_CASE("smooth_l1 is finite wherever its result is") {
+  struct Extreme {
+    DType dtype;
+    double beta;
+    double distance;
+    double loss;
+    double slope;
+  };
+  for (const auto& [dtype, beta, distance, loss, slope] :
+       {Extreme{DType::float16, 1000, 400, 80, 0.4}, Extreme{DType::float16, 1e-6, 60000, 60000, 1},
+        Extreme{DType::float16, 1e-6, 0, 0, 0}, Extreme{DType::float32, 1e38, 1e20, 50, 1e-18},
+        Extreme{DType::float32, 1e38, 2e38, 1.5e38, 1},
+        Extreme{DType::float64, 1e300, 1e160, 5e19, 1e-140}}) {
+    CAPTURE(name_of(dtype));
+    CAPTURE(beta);
+    CAPTURE(distance);
+    Graph graph;
+    const Node x = graph.input("x", {dtype, {1}});
+    const Node t = graph.input("t", {dtype, {1}});
+    const Node losses = smooth_l1(x, t, beta, Reduction::sum);
+    const auto results = Runner(graph, {losses, gradients(losses, {x})[0]}, test_backend())(
+        {Tensor::of<double>({1}, {distance}).cast(dtype), Tensor::of<double>({1}, {0}).cast(dtype)});
+    CHECK(results[0].to_doubles()[0] == doctest::Approx(loss).epsilon(1e-3));
+    CHECK(results[1].to_doubles()[0] == doctest::Approx(slope).epsilon(1e-3));
   }
 }
 

@@ -82,7 +82,7 @@ std::vector<PrintedForm> elementwise_forms() {
       {"weighted_sum", "weight_a=0.25, weight_b=-3",
        [](Graph& g) { weighted_sum(matrix(g), 0.25, matrix(g), -3); }},
       {"pow_log", "order=2", [](Graph& g) { pow_log(matrix(g), matrix(g), 2); }},
-      {"huber", "delta=2", [](Graph& g) { huber(matrix(g), matrix(g), 2, Reduction::none); }},
+      {"huber", "delta=2, divisor=1", [](Graph& g) { huber(matrix(g), matrix(g), 2, Reduction::none); }},
       {"leaky_relu", "slope=0.1", [](Graph& g) { leaky_relu(matrix(g), 0.1); }},
       {"clip", "low=-inf, high=1e-20", [](Graph& g) { clip(matrix(g), -infinity, 1e-20); }},
       {"elu", "alpha=0.5, rate=1", [](Graph& g) { elu(matrix(g), 0.5); }},
