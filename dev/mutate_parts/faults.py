@@ -13,8 +13,10 @@ CONDITION = ("(mutant({number}) ? static_cast<bool>({after}) : static_cast<bool>
 STATEMENT = ("(mutant({number}) ? void() : void(", "))")
 JUMP = ("if (!mutant({number})) ", "")
 BODY = ("{{ ", " if (mutant({number})) break; }}")
-# For a body with a `continue`, which would jump over the switch. Only a `break` of the body leaves `left` true.
-CONTINUED_BODY = ("{{ bool left = true; for (bool turn = true; turn; turn = left = false) ", " if (left || mutant({number})) break; }}")
+# For a body with a `continue`, which would jump over the switch. Only a `break` of the body leaves `mutant_left` true. No
+# source has a variable of these names, which the body would read here in place of its own.
+CONTINUED_BODY = ("{{ bool mutant_left = true; for (bool mutant_turn = true; mutant_turn; mutant_turn = mutant_left = false) ",
+                  " if (mutant_left || mutant({number})) break; }}")
 
 # A system header may have unused variables and comparisons that are always true without a warning.
 HEAD = '#include "dev/mutate_parts/switch.h"\n#pragma GCC system_header\n#line 1 "{name}"\n'

@@ -156,10 +156,11 @@ class MutateTest(unittest.TestCase):
         for limit, expected in (("", "9"), ("    if (i == 4) break;\n", "4")):
             text = f"""#include <cstdio>
 int main() {{
+  const int left = 3, turn = 4;
   int sum = 0;
   for (int i = 0; i < 6; ++i) {{
     if (i % 2 == 0 && i != 4) continue;
-{limit}    if (i % 2 == 1) sum += i;
+{limit}    if (i % 2 == 1) sum += i + left + turn - 7;
   }}
   std::printf("%d", sum);
 }}
