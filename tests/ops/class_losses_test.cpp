@@ -1,9 +1,12 @@
 #include "core/ops/class_losses.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <doctest/doctest.h>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "core/autodiff/gradients.h"
 #include "core/base/error.h"
@@ -289,23 +292,27 @@ TEST_CASE("losses of samples that are all ignored are 0, and so are their gradie
 }
 
 TEST_CASE("the mean of the samples that are not ignored is their sum divided by their number") {
-  for (const std::int64_t count : {1, 2, 4}) {
-    std::vector<std::int64_t> labels(4, -1);
-    std::fill_n(labels.begin(), count, 1);
-    const auto results = run_with(labels, [](const Node& x, const Node& y) {
-      std::vector<Node> wanted;
-      for (const Reduction reduction : {Reduction::mean, Reduction::sum})
-        for (const double smoothing : {0.0, 0.1})
-          wanted.insert(wanted.end(),
-                        {nll(x, y, {.reduction = reduction, .ignore = -1}),
-                         softmax_cross_entropy(
-                             x, y, {.reduction = reduction, .ignore = -1, .label_smoothing = smoothing})});
-      return wanted;
-    });
-    for (std::size_t i = 0; i < 4; ++i)
-      CHECK(results[i].to_doubles()[0] ==
-            doctest::Approx(results[i + 4].to_doubles()[0] / static_cast<double>(count)));
-  }
+  using Loss = std::function<Node(const Node& x, const Node& y, const CrossEntropyOptions& options)>;
+  const std::vector<std::pair<double, Loss>> losses{
+      {0.0, [](auto& x, auto& y, auto& options) { return nll(x, y, options); }},
+      {0.0, [](auto& x, auto& y, auto& options) { return softmax_cross_entropy(x, y, options); }},
+      {0.1, [](auto& x, auto& y, auto& options) { return softmax_cross_entropy(x, y, options); }}};
+  for (const std::int64_t count : {1, 2, 4})
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CAPTURE(count);
+      CAPTURE(i);
+      std::vector<std::int64_t> labels(4, -1);
+      std::fill_n(labels.begin(), count, 1);
+      const auto mean_and_sum = run_with(labels, [&](const Node& x, const Node& y) {
+        const auto& [smoothing, loss] = losses[i];
+        CrossEntropyOptions options{.reduction = Reduction::mean, .ignore = -1, .label_smoothing = smoothing};
+        const Node mean = loss(x, y, options);
+        options.reduction = Reduction::sum;
+        return std::vector{mean, loss(x, y, options)};
+      });
+      CHECK(mean_and_sum[0].to_doubles()[0] ==
+            doctest::Approx(mean_and_sum[1].to_doubles()[0] / static_cast<double>(count)));
+    }
 }
 
 TEST_CASE("the mean of losses is right where their sum is beyond the largest number of 16 bits") {

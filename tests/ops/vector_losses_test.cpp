@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "core/graph/graph.h"
+#include "core/ops/shape.h"
 #include "core/ops/unary.h"
 #include "testing/run.h"
+#include "testing/values.h"
 #include "tests/support/backend.h"
 #include "tests/support/cases.h"
 #include "tests/support/reference/access.h"
@@ -159,6 +161,26 @@ const WrongCases wrong({
 
 TEST_CASE("losses of vectors: values, gradients, second derivatives") { check_all(cases); }
 TEST_CASE("losses of vectors: what they refuse") { check_all(wrong); }
+
+TEST_CASE("triplets of any rank have the losses of the matrix of their vectors") {
+  Graph graph;
+  std::vector<Node> values;
+  std::vector<Node> matrices;
+  for (const std::string name : {"anchor", "positive", "negative"}) {
+    values.push_back(vectors(graph, name, {2, 3, 4}));
+    matrices.push_back(reshape(values.back(), {6, 4}));
+  }
+  const auto losses = [](const std::vector<Node>& of) {
+    return triplet_margin(of[0], of[1], of[2], {.margin = 5, .swap = true, .reduction = Reduction::none});
+  };
+  Random random(7);
+  std::vector<Tensor> inputs;
+  for (const Node& value : values) inputs.push_back(random.tensor(value.type(), -1, 1));
+  const auto results = Runner(graph, {losses(values), losses(matrices)}, test_backend())(inputs);
+  CHECK(results[0].shape() == Shape{2, 3});
+  for (std::size_t i = 0; i < 6; ++i)
+    CHECK(results[0].to_doubles()[i] == doctest::Approx(results[1].to_doubles()[i]));
+}
 
 TEST_CASE("the mean loss of no triplets is 0") {
   Graph graph;
