@@ -23,6 +23,7 @@ double huber_of(double a, double b) {
   const double d = std::fabs(a - b);
   return d < 0.7 ? d * d / 2 : 0.7 * (d - 0.35);
 }
+double wide_huber_of(double a, double b) { return 1.3 * (std::fabs(a - b) - 0.65); }  // of distant numbers
 double smooth(double a, double b) { return huber_of(a, b) / 0.7; }
 double entropy(double p, double t) { return -t * std::log(p) - (1 - t) * std::log(1 - p); }
 double divergence(double x, double t) { return t * std::log(t / std::exp(x)); }
@@ -33,6 +34,7 @@ double ranking(double a, double b, double t) { return std::max(0.0, 0.3 - t * (a
 
 Node smooth_l1_of(Operand x, Operand t, Reduction reduction) { return smooth_l1(x, t, 0.7, reduction); }
 Node huber_loss(Operand x, Operand t, Reduction reduction) { return huber(x, t, 0.7, reduction); }
+Node wide_huber(Operand x, Operand t, Reduction reduction) { return huber(x, t, 1.3, reduction); }
 
 Tensor joined(const Tensor& elements, Reduction reduction) {
   if (reduction == Reduction::none) return elements;
@@ -63,8 +65,9 @@ const Cases cases({
     of_two("smooth_l1, near", "huber", smooth_l1_of, smooth, Reduction::none, between(0.35, 0.6),
            between(0, 0.25)),
     of_two("huber, far", "huber", huber_loss, huber_of, Reduction::sum, above, below),
-    of_two("huber, near", "huber", huber_loss, huber_of, Reduction::mean, between(0.35, 0.6),
+    of_two("huber, near", "huber", huber_loss, huber_of, Reduction::none, between(0.35, 0.6),
            between(0, 0.25)),
+    of_two("huber, far from 1.3", "huber", wide_huber, wide_huber_of, Reduction::mean, above, below),
     of_two("binary_cross_entropy", "log", binary_cross_entropy, entropy, Reduction::mean, probability,
            probability),
     of_two("kl_div", "mul_no_nan", kl_div, divergence, Reduction::none, between(-2, -0.2), probability),
