@@ -25,6 +25,7 @@ constexpr std::int64_t width = 32;
 struct Options {
   std::vector<std::int64_t> nodes{1'000, 3'000, 10'000, 30'000};
   std::string backend = "cpu";
+  double memory = 1;  // the limit of the arena, relative to the arena without one; 1: no limit
 };
 
 double seconds_of_processor() {
@@ -100,8 +101,12 @@ void time_compile(const Options& options, const char* title, Build build) {
         std::max<std::int64_t>(1, wanted * 20 / static_cast<std::int64_t>(small.size()));
     Graph graph;
     const std::vector<ProgramOutput> outputs = build(graph, size);
+    CompileOptions limited;
+    if (options.memory < 1)
+      limited.memory_limit = static_cast<std::size_t>(
+          options.memory * static_cast<double>(compile(graph, outputs, *backend)->arena_bytes));
     const double start = seconds_of_processor();
-    compile(graph, outputs, *backend);
+    compile(graph, outputs, *backend, limited);
     const double seconds = seconds_of_processor() - start;
     print_output(fmt::format("| {} | {:.3f} | {:.1f} |\n", graph.size(), seconds,
                              seconds * 1e6 / static_cast<double>(graph.size())));
@@ -120,6 +125,8 @@ int main(int argc, char** argv) {
       "time_compile");
   app.add_option("--nodes", options.nodes, "about how many nodes")->delimiter(',')->check(whole_number(100));
   app.add_option("--backend", options.backend, "cpu, portable or a plugin");
+  app.add_option("--memory", options.memory,
+                 "the limit of the arena, as a share of the arena without a limit");
   return run_tool(app, argc, argv, [&] {
     time_compile(options, "an LSTM over many steps", unrolled);
     time_compile(options, "a perceptron of many layers", deep);

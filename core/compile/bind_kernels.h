@@ -60,6 +60,19 @@ struct Lowered {
   std::size_t reorders = 0;
 
   Value storage_of(Value value) const;  // follows views to the value that owns the memory
+  // Returns the same program with a graph of its own.
+  Lowered copy() const {
+    return {plexaura::copy(*graph, roots).graph,
+            roots,
+            steps,
+            layouts,
+            alias_of,
+            shadows,
+            targets,
+            stored,
+            parameter_layouts,
+            reorders};
+  }
 };
 
 struct BindRequest {

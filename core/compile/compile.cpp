@@ -78,8 +78,8 @@ class Compiler {
   }
 
   void limit_memory() {
-    Recomputed result = recompute(
-        lowered_, homes_, [&](const Lowered& lowered) { return assigned(lowered); }, *options_.memory_limit);
+    const auto assign = [&](const Lowered& lowered) { return assigned(lowered); };
+    Recomputed result = recompute(lowered_, homes_, assign, assignment_.arena_bytes, *options_.memory_limit);
     lowered_ = std::move(result.lowered);
     assignment_ = std::move(result.assignment);
     program_->passes.push_back(fmt::format("recompute: {} kernels again, instead of an arena of {} bytes",

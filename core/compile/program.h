@@ -106,7 +106,7 @@ bool is_on_host(const Instruction& instruction);
 
 // The cost of a program.
 struct ProgramEstimates {
-  std::size_t arena_lower_bound = 0;  // the least arena that any plan needs
+  std::size_t arena_lower_bound = 0;  // the least arena that any plan of these instructions needs
   // The size that the arena would have without CompileOptions::memory_limit.
   std::size_t unlimited_arena_bytes = 0;
   double seconds = 0;        // estimated seconds of all instructions of a run; the prologue does not count

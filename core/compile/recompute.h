@@ -22,8 +22,11 @@ struct Recomputed {
 // runs take as few seconds as possible by the estimates of the backend: first the values that are left after
 // cutting the forward pass into segments (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016),
 // and then keeps values again, the most expensive ones for each byte first, while the arena fits. `assign`
-// plans the memory of a program with these homes. Throws MemoryLimitError if no choice fits.
+// plans the memory of a program with these homes. `unlimited` is the arena of the program as it is, in bytes.
+// Throws MemoryLimitError with the smallest arena that was found if no choice fits. The number of choices that
+// are compared falls with the length of the program, so that the time is limited.
 Recomputed recompute(const Lowered& lowered, const std::map<Value, Place>& homes,
-                     const std::function<Assignment(const Lowered&)>& assign, std::size_t limit);
+                     const std::function<Assignment(const Lowered&)>& assign, std::size_t unlimited,
+                     std::size_t limit);
 
 }  // namespace plexaura

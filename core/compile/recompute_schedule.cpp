@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "core/compile/memory_plan.h"
@@ -79,6 +80,8 @@ void RecomputeSchedule::find_uses() {
       last[read] = index;
       if (!value.is_held) value.last_early = value.last_forward = index;
     }
+  for (const StoredValue& value : values_)
+    if (value.is_held) steps_[value.writer].bytes_held += value.bytes;
 }
 
 void RecomputeSchedule::find_repeatable(const Lowered& lowered) {
@@ -98,24 +101,23 @@ void RecomputeSchedule::find_repeatable(const Lowered& lowered) {
   }
 }
 
-std::size_t RecomputeSchedule::bytes_held(std::size_t step) const {
-  std::size_t bytes = 0;
-  for (const std::size_t write : steps_[step].writes)
-    if (write != nowhere && values_[write].is_held) bytes += values_[write].bytes;
-  return bytes;
-}
-
-std::vector<std::size_t> RecomputeSchedule::crossing(std::size_t step) const {
+std::vector<std::size_t> RecomputeSchedule::crossing(const std::vector<std::size_t>& cuts) const {
   std::vector<std::size_t> writers;
   for (const StoredValue& value : values_)
-    if (value.writer <= step && value.last_forward > step) writers.push_back(value.writer);
+    if (const auto cut = std::ranges::lower_bound(cuts, value.writer);
+        cut != cuts.end() && *cut < value.last_forward)
+      writers.push_back(value.writer);
   return writers;
 }
 
-std::size_t RecomputeSchedule::crossing_bytes(std::size_t step) const {
-  std::size_t bytes = 0;
-  for (const StoredValue& value : values_)
-    if (value.writer <= step && value.last_forward > step) bytes += value.bytes;
+std::vector<std::size_t> RecomputeSchedule::crossing_bytes() const {
+  std::vector<std::size_t> bytes(steps_.size(), 0);
+  for (const StoredValue& value : values_) {  // first the difference to the instruction before
+    if (value.last_forward <= value.writer) continue;
+    bytes[value.writer] += value.bytes;
+    bytes[value.last_forward] -= value.bytes;
+  }
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   return bytes;
 }
 

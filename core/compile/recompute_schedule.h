@@ -37,14 +37,14 @@ class PLEXAURA_API RecomputeSchedule {
   bool may_repeat(std::size_t step) const { return steps_[step].may_repeat; }
   double seconds(std::size_t step) const { return steps_[step].seconds; }  // as the backend estimates them
   // Returns the bytes of the instruction's outputs that the backward pass reads.
-  std::size_t bytes_held(std::size_t step) const;
+  std::size_t bytes_held(std::size_t step) const { return steps_[step].bytes_held; }
   // Returns the index of the first instruction of the backward pass; steps() if there is none.
   std::size_t backward() const { return backward_; }
-  // Returns the instructions whose values the forward pass reads after instruction `step` and has computed
-  // by then.
-  std::vector<std::size_t> crossing(std::size_t step) const;
-  // Returns the number of bytes of these values.
-  std::size_t crossing_bytes(std::size_t step) const;
+  // Returns the instructions whose values cross one of the cuts: the forward pass computes them until the
+  // instruction with this index, and reads them after it. The cuts rise.
+  std::vector<std::size_t> crossing(const std::vector<std::size_t>& cuts) const;
+  // Returns the number of bytes that cross a cut after each instruction.
+  std::vector<std::size_t> crossing_bytes() const;
 
   // Returns the instructions in the order in which they run. Each runs at most twice. The second run comes
   // just before the first instruction that needs it.
@@ -78,6 +78,7 @@ class PLEXAURA_API RecomputeSchedule {
     double seconds = 0;
     bool is_backward = false;
     bool may_repeat = false;
+    std::size_t bytes_held = 0;
   };
   struct Lifetimes;
 

@@ -139,6 +139,32 @@ std::ptrdiff_t count_again(const Program& program) {
   return std::ranges::count_if(program.instructions, &Instruction::is_again);
 }
 
+// Returns the output of a program with the input "x" and the buffer "b": without a limit, and in the smallest
+// arena.
+std::vector<Tensor> with_and_without_limit(const Graph& graph, const Node& output, const TensorType& type) {
+  const std::vector<ProgramOutput> outputs{{.node = output}};
+  Backend& backend = test_backend();
+  std::vector<Tensor> found;
+  std::size_t least = 0;
+  try {
+    compile(graph, outputs, backend, {.memory_limit = 1});
+  } catch (const MemoryLimitError& error) {
+    least = error.least_bytes();
+  }
+  for (const std::optional<std::size_t> limit : {std::optional<std::size_t>{}, std::optional(least)}) {
+    const auto program = compile(graph, outputs, backend, {.memory_limit = limit});
+    ParameterStore store({{"b", type, ParameterRole::buffer, Initialiser::zeros()}});
+    store.place(program->placement, backend);
+    Random random(3);
+    store.write("b", random.tensor(type, 0.5, 1.5));
+    VM vm(program, backend, {.store = &store});
+    const std::vector<Feed> feeds{{"x", random.tensor(type, -1, 1)}};
+    vm.run(feeds);
+    found.push_back(vm.output(0));
+  }
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("a program with a limit has the bits of the one without, in less memory") {
@@ -216,28 +242,32 @@ TEST_CASE("a buffer that the program changes is not read again after the change"
   for (int i = 0; i < 4; ++i) y = tanh(y) * buffer;
   graph.update(buffer, y);
   const Node grad = gradients(sum(y * y), {x})[0];
-  const std::vector<ProgramOutput> outputs{{.node = grad}};
-  Backend& backend = test_backend();
-  std::vector<Tensor> found;
-  const auto whole = compile(graph, outputs, backend);
-  std::size_t least = 0;
-  try {
-    compile(graph, outputs, backend, {.memory_limit = 1});
-  } catch (const MemoryLimitError& error) {
-    least = error.least_bytes();
-  }
-  for (const std::optional<std::size_t> limit : {std::optional<std::size_t>{}, std::optional(least)}) {
-    const auto program = compile(graph, outputs, backend, {.memory_limit = limit});
-    ParameterStore store({{"b", type, ParameterRole::buffer, Initialiser::zeros()}});
-    store.place(program->placement, backend);
-    Random random(3);
-    store.write("b", random.tensor(type, 0.5, 1.5));
-    VM vm(program, backend, {.store = &store});
-    const std::vector<Feed> feeds{{"x", random.tensor(type, -1, 1)}};
-    vm.run(feeds);
-    found.push_back(vm.output(0));
-  }
+  const std::vector<Tensor> found = with_and_without_limit(graph, grad, type);
   CHECK(same_bits(found[0], found[1]));
+}
+
+TEST_CASE("a value that was computed from a buffer is not computed again after the buffer was changed") {
+  Graph graph;
+  const TensorType type{DType::float32, {64, 64}};
+  const Node x = graph.input("x", type), buffer = graph.buffer("b", type);
+  const Node first = tanh(x + buffer);
+  graph.update(buffer, matmul(x, x));
+  Node y = first;
+  for (int i = 0; i < 6; ++i) y = tanh(matmul(y, x));
+  const Node grad = gradients(sum(y * y), {x})[0];
+  const std::vector<Tensor> found = with_and_without_limit(graph, grad, type);
+  CHECK(same_bits(found[0], found[1]));
+}
+
+TEST_CASE("the smallest arena is not larger than the one without a limit") {
+  for (int depth = 1; depth < 5; ++depth) {
+    CAPTURE(depth);
+    Net net;
+    Node x = net.input({16, 24});
+    for (int layer = 0; layer < depth; ++layer) x = tanh(matmul(x, net.input({24, 24})));
+    net.differentiate(mean(x * x));
+    CHECK(least_arena(net) <= compiled(net)->arena_bytes);
+  }
 }
 
 TEST_CASE("what cannot fit is refused with the smallest arena that was found") {
