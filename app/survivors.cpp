@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "app/report/memory_text.h"
 #include "core/base/error.h"
 #include "core/base/events.h"
 #include "distributed/communicator/handshake.h"
@@ -242,6 +243,7 @@ void Survivors::proceed(Trainer* trainer, RunReport* report) {
   report_event(EventKind::survived, group_->living->size(), sentence);
   if (ranks().rank() == 0) report->speak(files_);
   report->say(sentence);
+  if (const std::string text = memory_sentence(*trainer, options_.trainer); !text.empty()) report->say(text);
 }
 
 // Returns the parts of a step that this rank computes. All ranks compute the same division.

@@ -31,6 +31,7 @@
 #include "models/zoo/summary.h"
 #include "training/checkpoints/checkpoint_directory.h"
 #include "training/loop/signals.h"
+#include "training/programs/memory_limit.h"
 
 namespace plexaura {
 
@@ -43,20 +44,27 @@ std::unique_ptr<Backend> open_device(const CommandLine& line, RunOptions& option
   return open_described_backend(line.backend, line.device);
 }
 
+// Returns the memory of intermediate values. The lower bound holds for the instructions of the program, so that
+// it says nothing about other choices of instructions that run again.
+std::string activations_text(const Program& program) {
+  const auto bytes = [](std::size_t count) { return bytes_text(static_cast<double>(count)); };
+  const std::string text =
+      fmt::format("memory       {} for activations of the largest micro-batch", bytes(program.arena_bytes));
+  const auto again = std::ranges::count_if(program.instructions, &Instruction::is_again);
+  if (again == 0)
+    return fmt::format("{} (no plan can need less than {})\n", text,
+                       bytes(program.estimates.arena_lower_bound));
+  return fmt::format("{}\n             {} without training.memory, which computes {} instructions again\n",
+                     text, bytes(program.estimates.unlimited_arena_bytes), again);
+}
+
 std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandLine& line) {
   const Program& program = trainer.programs().largest();
   std::string text = summary(*setup.model) + "\n";
   text += printable(fmt::format("data         {}", setup.data.description)) + "\n";
   text += printable(fmt::format("{:<13}{}", setup.data.kind_of_outputs(), setup.data.outputs)) + "\n";
   text += printable(fmt::format("samples      {}", setup.data.preparation)) + "\n";
-  text += fmt::format(
-      "memory       {} for activations of the largest micro-batch (no plan can need less than {})\n",
-      bytes_text(static_cast<double>(program.arena_bytes)),
-      bytes_text(static_cast<double>(program.estimates.arena_lower_bound)));
-  if (program.arena_bytes < program.estimates.unlimited_arena_bytes)
-    text += fmt::format("             {} without training.memory, which computes {} instructions again\n",
-                        bytes_text(static_cast<double>(program.estimates.unlimited_arena_bytes)),
-                        std::ranges::count_if(program.instructions, &Instruction::is_again));
+  text += activations_text(program);
   text += fmt::format("program      {} instructions, {} reorders\n", program.instructions.size(),
                       program.reorders);
   if (line.print_program) text += program.to_text() + "\n";
@@ -183,7 +191,7 @@ int conclude(const CommandLine& line, const Setup& setup, const Survivors& survi
 }
 
 // Does the work of a spare. Returns the exit status.
-int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
+int stand_by(const CommandLine& line, const Roles& roles, Setup& setup) {
   Work work = prepare(line, roles, setup, nullptr);
   Survivors survivors(roles, nullptr, setup.options, work.backend->info().kind, files_of(line));
   setup.options.trainer.is_spare = true;
@@ -194,7 +202,7 @@ int stand_by(const CommandLine& line, const Roles& roles, Setup setup) {
 
 // Does the work of a rank that trains. Returns the exit status.
 int train(const CommandLine& line, const Roles& roles, const Communicator& exchange, Strategy* strategy,
-          Setup setup, std::unique_ptr<Backend> opened) {
+          Setup& setup, std::unique_ptr<Backend> opened) {
   Communicator& ranks = roles.training();
   const std::string output = setup.options.trainer.output.string();
   Work work = prepare(line.check ? without_records(line) : line, roles, setup, std::move(opened));
@@ -324,6 +332,16 @@ void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOp
   options.trainer.buckets_change_bits = buckets_change_bits(exchange, options);
 }
 
+// Calls a function that trains. Adds the position of training.memory to the error that a step needs more.
+template <class Phase>
+int with_limit_of_memory(const Setup& setup, const Phase& phase) {
+  try {
+    return phase();
+  } catch (const StepMemoryError& error) {
+    throw memory_error(*setup.config, error);
+  }
+}
+
 }  // namespace
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
@@ -341,7 +359,8 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   // Spares need these options too, because they may write a checkpoint later. They take no part in the
   // choices below.
   fit_to_ranks(ranks, *exchange, setup.options);
-  if (is_spare) return stand_by(line, Roles(ranks, nullptr, true), std::move(setup));
+  if (is_spare)
+    return with_limit_of_memory(setup, [&] { return stand_by(line, Roles(ranks, nullptr, true), setup); });
   setup.choices.push_back(std::move(devices.report));
   decide_on_hosts(*exchange, line, spares > 0, setup);
   const auto strategy = devices.strategy ? std::move(devices.strategy)
@@ -355,7 +374,9 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
     fit_to_ranks(ranks, *exchange, setup.options);
   }
   if (roles.serves()) return serve(line, roles, *strategy, setup);
-  return train(line, roles, *exchange, strategy.get(), std::move(setup), std::move(devices.backend));
+  return with_limit_of_memory(setup, [&] {
+    return train(line, roles, *exchange, strategy.get(), setup, std::move(devices.backend));
+  });
 }
 
 }  // namespace plexaura

@@ -84,9 +84,7 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
            "the most that a step may need on each rank for parameters, gradients, the optimizer's state, "
            "intermediate values and inputs: `2 GB`, `500 MB`, `1.5 GiB`, or a number of bytes. [Values "
            "are computed again](../guide/measuring.md#a-limit-of-memory) instead of kept, with the same "
-           "bits. If "
-           "that does not suffice, `micro_batches` rises, unless the model has batch norm. `--resume` "
-           "may change it"},
+           "bits. `--resume` may change it"},
       {.name = "epochs",
        .into = &trainer.epochs,
        .range = {.minimum = 1, .maximum = most_epochs},

@@ -17,11 +17,11 @@ std::string memory_sentence(const Trainer& trainer, const TrainerOptions& option
         " instead of {}, because values are computed again in {:.1f} % of the time of the forward and the "
         "backward pass, by estimates",
         bytes(memory.unlimited_bytes), 100 * memory.share_again);
-  if (memory.micro_batches > options.micro_batches)
-    text += fmt::format(
-        "{} in {} micro-batches instead of {}, so that rounding differs from that of a run without the limit",
-        memory.bytes < memory.unlimited_bytes ? "," : "", memory.micro_batches, options.micro_batches);
   return text;
+}
+
+UserError memory_error(const Config& config, const StepMemoryError& error) {
+  return config.section("training").error("memory", text_of(error.shortage()));
 }
 
 }  // namespace plexaura

@@ -6,7 +6,6 @@
 #include "core/step/training_step.h"
 #include "training/loop/signals.h"
 #include "training/loop/streams.h"
-#include "training/programs/memory_limit.h"
 
 namespace plexaura {
 
@@ -68,6 +67,7 @@ void check_trainer_options(const TrainerOptions& options) {
   require("save_every", options.save_every.value_or(1), 1);
   require("bucket_bytes", options.bucket_bytes, 1);
   require("verify_every", options.verify_every, 0);
+  require("memory", options.memory.value_or(1), 1);
   if (options.goal) require("patience of the goal", options.goal->patience.value_or(1), 1);
   if (options.ends_on_divergence && !options.output.empty())
     throw UserError(
@@ -175,19 +175,6 @@ void check_metric_names(const Run& run) {
 
 }  // namespace
 
-namespace {
-
-// Divides a step into more micro-batches if TrainerOptions::memory requires it.
-void fit_memory(Run& run, const ProgramOptions& options) {
-  if (!options.memory) return;
-  BatchPlan& plan = run.division.train;
-  plan.micro_batches = micro_batches_within_memory(run.parts.model, fields_of(run.parts), run.store,
-                                                   run.parts.backend, run.ranks(), plan, options);
-  run.division.validation.micro_batches = plan.micro_batches;
-}
-
-}  // namespace
-
 void make_programs(Run& run, const StrategyInUse& strategy) {
   const TrainerOptions& options = run.options;
   const ProgramOptions of_programs{.optimizer = options.optimizer,
@@ -201,7 +188,6 @@ void make_programs(Run& run, const StrategyInUse& strategy) {
                                    .buckets_change_bits = options.buckets_change_bits,
                                    .strict = options.strict,
                                    .memory = options.memory};
-  fit_memory(run, of_programs);
   run.programs = std::make_unique<TrainingPrograms>(run.parts.model, fields_of(run.parts), run.store,
                                                     run.parts.backend, run.ranks(), strategy,
                                                     run.division.train, run.division.validation, of_programs);

@@ -40,8 +40,7 @@ struct TrainerOptions {
   std::int64_t micro_batches = 1;
   // The most bytes that parameters, gradients, optimizer state, intermediate values and inputs of a step may
   // need on each rank. To keep to it, the backward pass computes values of the forward pass again, with the same
-  // bits, and if that does not suffice the step is divided into more micro-batches. The constructor of the
-  // Trainer throws UserError if a step cannot keep to it. Empty: no limit.
+  // bits. The constructor of the Trainer throws StepMemoryError if a step cannot keep to it. Empty: no limit.
   std::optional<std::int64_t> memory = {};
   std::int64_t epochs = 1;
   std::optional<std::int64_t> steps = {};  // number of updates in all after which the run stops

@@ -2,13 +2,37 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <string>
 
-#include "core/exchange/collective.h"
+#include "core/base/error.h"
+#include "core/graph/graph.h"
+#include "core/params/placement.h"
 #include "training/data/sampler.h"
-#include "training/programs/programs.h"
 
 namespace plexaura {
+
+// A program that needs more memory than TrainerOptions::memory allows. All numbers are bytes.
+struct MemoryShortage {
+  std::string program;        // such as "the update"
+  std::int64_t memory = 0;    // TrainerOptions::memory
+  std::size_t least = 0;      // the least that a step with this program needs, as far as was found
+  std::size_t others = 0;     // the part of `least` that is not the program's arena
+  bool recomputes = false;    // true: `least` was reached by computing values again
+  std::string remedies = {};  // what helps apart from more memory, such as ", or lower training.batch_size"
+};
+
+// Returns the text about a shortage that follows the name of the option: "is 1000 bytes, and ...".
+std::string text_of(const MemoryShortage& shortage);
+
+// Thrown if a step cannot be made to need at most TrainerOptions::memory bytes.
+class StepMemoryError : public UserError {
+ public:
+  explicit StepMemoryError(MemoryShortage shortage);
+  const MemoryShortage& shortage() const { return shortage_; }
+
+ private:
+  MemoryShortage shortage_;
+};
 
 // Returns the bytes of parameters, gradients and optimizer state, which do not depend on the batch. `adds` is
 // true if a step has several micro-batches, which need a second arena of gradients.
@@ -20,19 +44,8 @@ std::size_t input_bytes(const Graph& model);
 // Returns the bytes of `memory` that are left for intermediate values; 0 if `others` need more.
 std::size_t arena_limit(std::int64_t memory, std::size_t others);
 
-// Returns the error for a step that cannot be made to need at most ProgramOptions::memory bytes. `others`:
-// the bytes that the step needs in addition to its intermediate values.
-UserError exceeds_memory(const MemoryLimitError& error, std::size_t others, const BatchPlan& plan,
-                         std::int64_t memory);
-
-// Collective. Returns the number of micro-batches with which a step of rank 0 needs at most
-// ProgramOptions::memory bytes: plan.micro_batches, or a product of it with 2, 4, 8 and so on. All ranks get
-// the same number. Throws UserError if no number suffices, and if plan.micro_batches does not and the model
-// takes statistics over a micro-batch: then other micro-batches would train another model, and the message
-// names the number to set.
-std::int64_t micro_batches_within_memory(const ModelBuilder& model, std::span<const Field> fields,
-                                         const ParameterStore& store, Backend& backend,
-                                         Collective& collective, const BatchPlan& plan,
-                                         const ProgramOptions& options);
+// Returns what reduces the arena of a program for `samples` samples at a time, for MemoryShortage::remedies.
+// Empty if `others` alone exceed `memory`.
+std::string remedies_for(std::int64_t samples, std::int64_t memory, std::size_t others);
 
 }  // namespace plexaura

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <ranges>
 #include <set>
 
 #include "core/base/did_you_mean.h"
@@ -52,8 +53,7 @@ void check_weights_are_summed(const StrategyParts& parts, bool is_weighted) {
   if (is_weighted && parts.gradients != nullptr && parts.scope == GradientScope::local)
     throw UserError(
         "the loss has weights, of model.class_weights or LossOutputs::weight, and the strategy sums "
-        "gradients, but "
-        "not these weights; use another distributed.strategy, or set distributed.group to 1");
+        "gradients, but not these weights; use another distributed.strategy, or set distributed.group to 1");
 }
 
 // Returns the largest number of samples of a micro-batch: rank 0 has samples in every step, and no rank has
@@ -73,6 +73,10 @@ std::string too_small(std::int64_t samples, const BatchPlan& plan) {
       "samples or more",
       in_all ? "a step" : "the last step", plan.global_batch(step).count, plan.samples, parts,
       parts.empty() ? "every step" : "every part of a step", samples + 1);
+}
+
+std::string name_of_program(std::int64_t samples) {
+  return fmt::format("a step with {} {} at a time", samples, samples == 1 ? "sample" : "samples");
 }
 
 std::string parameters_text(std::size_t bytes) {
@@ -137,6 +141,7 @@ TrainingPrograms::TrainingPrograms(ModelBuilder model, std::vector<Field> fields
   if (options_.own_parts.count == 0) options_.own_parts = {rank, 1};
   share_kernel_times();
   place(collective, train);
+  together(collective, "reading the memory of a step", [&] { find_other_memory(train, validation); });
   measure_kernels(train, validation);
   together(collective, "compiling", [&] {
     for (std::int64_t other = 0; options_.draws_parts && other < train.ranks; ++other)
@@ -174,22 +179,19 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
         "the model adds to a buffer in micro-batches of one size and replaces it in those of another; write "
         "its update alike whatever the number of samples is");
   replaced_ = std::move(replaced);
-  const std::size_t others =
-      placement == nullptr
-          ? 0
-          : input_bytes(*model.graph) + parameter_bytes(*placement, store_.states(), plan.micro_batches > 1);
   const std::vector<ProgramOutput> outputs = training_outputs(*model.graph, model.outputs, store_, samples);
   CompileOptions options{.placement = placement,
                          .types = store_.types(),
                          .apply_updates = false,
                          .tuner = options_.tuner,
                          .strict = options_.strict};
-  if (options_.memory && placement != nullptr) options.memory_limit = arena_limit(*options_.memory, others);
+  if (options_.memory && placement != nullptr)
+    options.memory_limit = arena_limit(*options_.memory, memory_.others);
   std::shared_ptr<const Program> program;
   try {
     program = compile(*model.graph, outputs, backend_, options);
   } catch (const MemoryLimitError& error) {
-    throw exceeds_memory(error, others, plan, *options_.memory);
+    throw too_much_memory(name_of_program(samples), error.least_bytes(), true, samples);
   }
   if (options_.draws_parts && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
@@ -201,6 +203,15 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
         "with distributed.on_loss 'exact' a rank may compute the part of a lost one; use batch norm "
         "of each rank's own samples, or set distributed.on_loss to drop");
   return program;
+}
+
+// Finds the memory of a step that is not the arena of a program. The feed slots have the size that the largest
+// batch needs, so that all programs have the same limit for their arena, on all ranks.
+void TrainingPrograms::find_other_memory(const BatchPlan& train, const BatchPlan& validation) {
+  std::int64_t samples = largest_size(train);
+  if (validation.samples > 0) samples = std::max(samples, largest_size(validation));
+  memory_.others = input_bytes(*build(samples).graph) +
+                   parameter_bytes(store_.placement(), store_.states(), train.micro_batches > 1);
 }
 
 // Places the store on all ranks by the placement of rank 0.
@@ -263,9 +274,10 @@ std::string TrainingPrograms::times_in_use() const {
   return all.to_text();
 }
 
-// Compiles each size only once.
+// Compiles each size only once. Begins with the largest size, so that an error about memory is about this one.
 void TrainingPrograms::compile_part(const BatchPlan& train, std::int64_t part) {
-  for (const std::int64_t samples : train.micro_batch_sizes(part))
+  const std::vector<std::int64_t> sizes = train.micro_batch_sizes(part);
+  for (const std::int64_t samples : std::ranges::reverse_view(sizes))
     if (!gradients_.contains(samples))
       gradients_[samples] = compile_gradients(samples, train, &store_.placement());
 }
@@ -312,7 +324,8 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
     bytes = std::max(bytes, (micro_batches > 1 ? adding[samples] : program)->arena_bytes);
     feed_bytes = std::max(feed_bytes, program->feed_bytes);
   }
-  find_memory(micro_batches, bytes);
+  find_memory(bytes);
+  check_memory(adding);
   const std::string plan =
       plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
   allocate(plan, [&] {
@@ -324,25 +337,35 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
 }
 
 // Finds the memory of a step. `arena_bytes`: the largest arena of all programs.
-void TrainingPrograms::find_memory(std::int64_t micro_batches, std::size_t arena_bytes) {
-  const Program& program = largest();
-  const std::size_t others =
-      2 * program.feed_bytes + parameter_bytes(store_.placement(), store_.states(), micro_batches > 1);
-  memory_ = {.bytes = others + arena_bytes,
-             .unlimited_bytes = others + std::max(arena_bytes, program.estimates.unlimited_arena_bytes),
-             .micro_batches = micro_batches,
-             .share_again = program.estimates.seconds > 0
-                                ? program.estimates.seconds_again / program.estimates.seconds
-                                : 0};
-  if (!options_.memory || arena_bytes <= arena_limit(*options_.memory, others)) return;
-  const bool is_validation = evaluator_.arena_bytes() > update_->arena_bytes;
-  throw UserError(fmt::format(
-      "training.memory is {} bytes, and {} needs {} ({} of them for parameters, gradients, the "
-      "optimizer's state and inputs); raise it{}",
-      *options_.memory, is_validation ? "a batch of the validation" : "the update", memory_.bytes, others,
-      is_validation ? ", lower training.batch_size, or raise training.micro_batches, which also "
-                      "divides batches of the validation"
-                    : ""));
+void TrainingPrograms::find_memory(std::size_t arena_bytes) {
+  const ProgramEstimates& estimates = largest().estimates;
+  memory_.bytes = memory_.others + arena_bytes;
+  memory_.unlimited_bytes = memory_.others + std::max(arena_bytes, estimates.unlimited_arena_bytes);
+  memory_.share_again = estimates.seconds > 0 ? estimates.seconds_again / estimates.seconds : 0;
+}
+
+// Throws StepMemoryError for a program that no limit was given to, because it has no backward pass, or to
+// which the sum of micro-batches was added.
+void TrainingPrograms::check_memory(
+    const std::map<std::int64_t, std::shared_ptr<const Program>>& adding) const {
+  if (!options_.memory) return;
+  const auto check = [&](const std::string& name, std::size_t arena_bytes, std::int64_t samples) {
+    if (arena_bytes > arena_limit(*options_.memory, memory_.others))
+      throw too_much_memory(name, arena_bytes, false, samples);
+  };
+  check("the update", update_->arena_bytes, 1);
+  for (const auto& [samples, program] : adding) check("the sum over micro-batches", program->arena_bytes, 1);
+  check("a batch of the validation", evaluator_.arena_bytes(), gradients_.rbegin()->first);
+}
+
+StepMemoryError TrainingPrograms::too_much_memory(const std::string& program, std::size_t arena_bytes,
+                                                  bool recomputes, std::int64_t samples) const {
+  return StepMemoryError({.program = program,
+                          .memory = *options_.memory,
+                          .least = memory_.others + arena_bytes,
+                          .others = memory_.others,
+                          .recomputes = recomputes,
+                          .remedies = remedies_for(samples, *options_.memory, memory_.others)});
 }
 
 void TrainingPrograms::make_updates_late() {

@@ -14,6 +14,7 @@
 #include "training/optimizers/optimizer_spec.h"
 #include "training/programs/evaluation.h"
 #include "training/programs/label_inputs.h"
+#include "training/programs/memory_limit.h"
 #include "training/programs/model_inputs.h"
 
 namespace plexaura {
@@ -44,7 +45,7 @@ struct StepMemory {
   // Bytes of parameters, gradients, optimizer state, intermediate values and inputs, as planned.
   std::size_t bytes = 0;
   std::size_t unlimited_bytes = 0;  // the same without computing values again
-  std::int64_t micro_batches = 1;
+  std::size_t others = 0;           // the part of `bytes` that is not intermediate values
   // The share of the time of forward and backward pass in which values are computed again, from 0 to 1, by
   // the estimates of the backend.
   double share_again = 0;
@@ -123,7 +124,11 @@ class TrainingPrograms {
   void compile_part(const BatchPlan& train, std::int64_t part);
   void compile_validation(const BatchPlan& validation, std::int64_t rank);
   void make_machines(std::int64_t micro_batches);
-  void find_memory(std::int64_t micro_batches, std::size_t arena_bytes);
+  void find_other_memory(const BatchPlan& train, const BatchPlan& validation);
+  void find_memory(std::size_t arena_bytes);
+  void check_memory(const std::map<std::int64_t, std::shared_ptr<const Program>>& adding) const;
+  StepMemoryError too_much_memory(const std::string& program, std::size_t arena_bytes, bool recomputes,
+                                  std::int64_t samples) const;
   void make_updates_late();
   // `adding` has the programs of micro-batches after the first one, by number of samples.
   void add_programs(std::int64_t micro_batches,
