@@ -88,7 +88,6 @@ Task recurrent_net() {
 struct Ended {
   std::vector<Tensor> values;
   StepMemory memory;
-  std::size_t arena;
 };
 
 Ended trained(const Task& task, std::optional<std::int64_t> memory, std::int64_t micro_batches = 1) {
@@ -97,18 +96,30 @@ Ended trained(const Task& task, std::optional<std::int64_t> memory, std::int64_t
   options.learning_rate = 0.05;
   options.optimizer = {.momentum = 0.9};
   Trainer trainer({task.model, store, test_backend(), std::make_shared<Noise>(task.sample)}, options);
-  Ended ended{{}, trainer.programs().memory(), trainer.programs().largest().arena_bytes};
+  Ended ended{{}, trainer.programs().memory()};
   trainer.run();
   for (const ParameterSpec& spec : store.specs()) ended.values.push_back(store.read(spec.name));
   return ended;
 }
 
+// Returns the least memory of a step that an error reports.
+std::int64_t least_memory(const Task& task, std::int64_t micro_batches) {
+  try {
+    trained(task, 1, micro_batches);
+  } catch (const StepMemoryError& error) {
+    return static_cast<std::int64_t>(error.shortage().least);
+  }
+  FAIL("a step fits into 1 byte");
+  return 0;
+}
+
 void check_limited(const Task& task, std::int64_t micro_batches) {
   const Ended whole = trained(task, std::nullopt, micro_batches);
-  for (const double share : {0.9, 0.75}) {
-    CAPTURE(share);
-    const auto limit = static_cast<std::int64_t>(static_cast<double>(whole.memory.bytes) -
-                                                 (1 - share) * static_cast<double>(whole.arena));
+  const auto most = static_cast<std::int64_t>(whole.memory.bytes);
+  const std::int64_t least = least_memory(task, micro_batches);
+  CHECK(least < most);
+  for (const std::int64_t limit : {least, (least + most) / 2}) {
+    CAPTURE(limit);
     const Ended ended = trained(task, limit, micro_batches);
     CHECK(ended.memory.bytes <= static_cast<std::size_t>(limit));
     CHECK(ended.memory.unlimited_bytes == whole.memory.bytes);
