@@ -30,8 +30,9 @@ void require_no_options(std::string_view name, const BackendOptions& options) {
   if (name == "cuda")
     throw UserError(
         fmt::format("the backend 'cuda' needs the plugin plexaura_cuda.so, which is missing in {}; build "
-                    "Plexaura with -D PLEXAURA_CUDA=ON (see docs/guide/gpus.md), or use the backend 'cpu'",
-                    fmt::join(plugin_folders(), ", ")));
+                    "Plexaura with -D PLEXAURA_CUDA=ON (see docs/guide/gpus.md), or use one of the backends "
+                    "that are there: {}",
+                    fmt::join(plugin_folders(), ", "), fmt::join(known_backends(), ", ")));
   throw UserError(
       fmt::format("there is no backend '{}'; there are: {} (a plugin plexaura_{}.so is missing in {})", name,
                   fmt::join(known_backends(), ", "), name, fmt::join(plugin_folders(), ", ")));

@@ -101,7 +101,8 @@ TEST_CASE("cuda without its plugin says what is missing") {
   CHECK_THROWS_WITH_AS(
       open_backend("cuda"),
       doctest::Contains(
-          "build Plexaura with -D PLEXAURA_CUDA=ON (see docs/guide/gpus.md), or use the backend 'cpu'"),
+          "build Plexaura with -D PLEXAURA_CUDA=ON (see docs/guide/gpus.md), or use one of the backends that "
+          "are there: cpu, portable"),
       UserError);
 }
 

@@ -212,7 +212,7 @@ class WrongInput(MistakeTest):
         if (support.BUILD / "core/plexaura_cuda.so").exists():
             cuda = "^the backend 'cuda' (needs NVIDIA's driver|was built with CUDA|finds no GPU).* use the backend 'cpu'$"
         else:
-            cuda = "^the backend 'cuda' needs the plugin plexaura_cuda.so, which is missing in .*; build Plexaura with -D PLEXAURA_CUDA=ON \\(see docs/guide/gpus.md\\), or use the backend 'cpu'$"
+            cuda = "^the backend 'cuda' needs the plugin plexaura_cuda.so, which is missing in .*; build Plexaura with -D PLEXAURA_CUDA=ON \\(see docs/guide/gpus.md\\), or use one of the backends that are there: cpu, portable.*$"
         if not pathlib.Path("/dev/nvidia0").exists():
             self.check_ranks(cuda, "mlp", *self.iris(), "--backend", "cuda")
         self.check("^there is no backend 'gpu'; there are: cpu", "mlp", *self.iris(), "--backend", "gpu")
