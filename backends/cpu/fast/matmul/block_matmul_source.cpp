@@ -22,10 +22,7 @@ struct BlockProducts {
   std::vector<std::int64_t> offsets_a;
   std::vector<std::int64_t> offsets_b;
 
-  bool is_small() const {
-    return std::ssize(offsets_a) == 1 &&
-           of_pair.rows * of_pair.inner * of_pair.columns <= most_small_multiplications;
-  }
+  std::int64_t multiplications_of_pair() const { return of_pair.rows * of_pair.inner * of_pair.columns; }
 };
 
 // Returns the offset in the operand of each matrix of the product; the axes before the last two are broadcast.
@@ -87,6 +84,12 @@ std::shared_ptr<const Kernel> make_for(BlockProducts products) {
   });
 }
 
+// True for products that make_small_matmul_source() computes, which takes matrices without batch axes.
+bool is_left_to_small_source(const RegionQuery& query, const BlockProducts& products) {
+  const auto& [a, b, product] = matmul_shapes(query);
+  return a.rank() == 2 && b.rank() == 2 && products.multiplications_of_pair() <= most_small_multiplications;
+}
+
 class BlockMatMulSource final : public KernelSource {
  public:
   explicit BlockMatMulSource(DType dtype) : dtype_(dtype) {}
@@ -96,7 +99,7 @@ class BlockMatMulSource final : public KernelSource {
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     if (query.region.kind != "matmul" || !is_dense(query, dtype_)) return {};
     BlockProducts products = block_products(query);
-    if (dtype_ == DType::float32 && products.is_small()) return {};  // make_small_matmul_source() takes most
+    if (dtype_ == DType::float32 && is_left_to_small_source(query, products)) return {};
     Candidate candidate = row_major_candidate(query);
     candidate.make = [products = std::move(products), dtype = dtype_] {
       return dtype == DType::float64 ? make_for<double>(products) : make_for<float>(products);
