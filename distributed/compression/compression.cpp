@@ -60,6 +60,8 @@ const std::vector<std::string>& compression_names() {
   return names;
 }
 
+void check_compression(const std::string& name) { known_compression(name); }
+
 bool hosts_add_first(int hosts, int ranks) { return hosts > 1 && ranks > hosts; }
 
 std::unique_ptr<Compression> make_compression(const CompressionOptions& options, Communicator& communicator) {

@@ -66,6 +66,9 @@ bool hosts_add_first(int hosts, int ranks);
 // them most.
 const std::vector<std::string>& compression_names();
 
+// Throws UserError, which lists the known names, if the name is not one of compression_names().
+void check_compression(const std::string& name);
+
 // Collective. The communicator must outlive the result. Returns null for `none`. Throws UserError for an
 // unknown name.
 //   fp16, bf16  transmits each element in 16 bits

@@ -86,20 +86,19 @@ const KnownStrategy* known_strategy(std::string_view name) {
   return known == known_strategies.end() ? nullptr : &*known;
 }
 
-// True for the name of a compression. For another name, make_compression() throws if the strategy calls it.
-bool is_compression(const std::string& name) {
-  return std::ranges::find(compression_names(), name) != compression_names().end();
-}
-
 // Returns the error about wrong options, or null if there is none.
 std::exception_ptr mistake_in(const StrategyOptions& options) {
   if (known_strategy(options.name) == nullptr)
     return std::make_exception_ptr(UserError(fmt::format("there is no strategy '{}'; known are {}{}",
                                                          options.name, fmt::join(strategy_names(), ", "),
                                                          did_you_mean(options.name, strategy_names()))));
+  try {
+    check_compression(options.compression.name);
+  } catch (const UserError&) {
+    return std::current_exception();
+  }
   const std::vector<std::string> fit = compressions_of(options.name);
-  if (std::ranges::find(fit, options.compression.name) == fit.end() &&
-      is_compression(options.compression.name))
+  if (std::ranges::find(fit, options.compression.name) == fit.end())
     return std::make_exception_ptr(UserError(
         fmt::format("the strategy '{}' does not compress with '{}'; it can take {}, and allreduce any",
                     options.name, options.compression.name, fmt::join(fit, ", "))));

@@ -29,6 +29,11 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
       make_strategy({.name = "downpour", .compression = {.name = "fp16"}}, *alone),
       "the strategy 'downpour' does not compress with 'fp16'; it can take none, and allreduce any",
       UserError);
+  for (const char* name : {"reduce-broadcast", "send-recv", "allreduce"})
+    CHECK_THROWS_WITH_AS(make_strategy({.name = name, .compression = {.name = "fp61"}}, *alone),
+                         "there is no compression 'fp61'; known are none, fp16, bf16, top-k, powersgd; did "
+                         "you mean 'fp16'?",
+                         UserError);
   CHECK_THROWS_WITH_AS(
       make_strategy({.name = "local", .update = BucketSum::Update::by_step, .local = {.delay = 1}}, *alone),
       "if the run continues without lost ranks, local cannot delay its exchanges; set delay to 0", UserError);
