@@ -22,7 +22,7 @@ struct LocalOptions {
   double outer_learning_rate = 1;
   double outer_momentum = 0;  // coefficient of Nesterov's momentum
   // See the members of MeanOptions with these names.
-  std::int64_t fragments = 1;
+  std::int64_t fragments = 1;  // at most `every`
   std::int64_t delay = 0;
 };
 

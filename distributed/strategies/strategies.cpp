@@ -106,6 +106,11 @@ std::exception_ptr mistake_in(const StrategyOptions& options) {
     return std::make_exception_ptr(UserError(fmt::format(
         "the strategy '{}' does not overlap; choose allreduce or reduce-broadcast, or overlap off",
         options.name)));
+  if (options.name == "local" && options.local.fragments > options.local.every)
+    return std::make_exception_ptr(UserError(
+        fmt::format("local averages its fragments in turn within `every` steps, and {} fragments do not fit "
+                    "into {} steps; set fragments to at most `every`",
+                    options.local.fragments, options.local.every)));
   if (options.name == "local" && options.local.delay > 0 && may_lose_ranks(options))
     return std::make_exception_ptr(UserError(
         "if the run continues without lost ranks, local cannot delay its exchanges; set delay to 0"));

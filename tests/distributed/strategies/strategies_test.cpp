@@ -34,6 +34,10 @@ TEST_CASE("make_strategy: one rank needs none, a wrong name is told with the nea
                          "there is no compression 'fp61'; known are none, fp16, bf16, top-k, powersgd; did "
                          "you mean 'fp16'?",
                          UserError);
+  CHECK_THROWS_WITH_AS(make_strategy({.name = "local", .local = {.every = 2, .fragments = 3}}, *alone),
+                       "local averages its fragments in turn within `every` steps, and 3 fragments do not "
+                       "fit into 2 steps; set fragments to at most `every`",
+                       UserError);
   CHECK_THROWS_WITH_AS(
       make_strategy({.name = "local", .update = BucketSum::Update::by_step, .local = {.delay = 1}}, *alone),
       "if the run continues without lost ranks, local cannot delay its exchanges; set delay to 0", UserError);
