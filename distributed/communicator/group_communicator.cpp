@@ -185,6 +185,7 @@ void GroupCommunicator::spread(std::byte* data, std::size_t bytes, int root, con
 std::vector<std::string> GroupCommunicator::gather_all(const std::string& mine, std::string_view what) {
   refuse_in_phase(what);
   if (size() == 1) return {mine};
+  Transport::check_length(mine.size());
   return attempt(what, [&] {
     const CallSignature call = announce(Call::gather, what);
     meet(call);
@@ -233,6 +234,7 @@ double GroupCommunicator::deadline_of(const Peer& peer) const {
 
 void GroupCommunicator::send(const Peer& to, std::span<const std::byte> data, std::string_view what) {
   check_peer(to);
+  Transport::check_length(data.size());
   attempt(what, [&] {
     const CallSignature at = announce(Call::send, what, DType::uint8, static_cast<std::int64_t>(data.size()),
                                       topology_.number(to.rank));

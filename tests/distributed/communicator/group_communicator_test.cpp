@@ -331,6 +331,22 @@ TEST_CASE("communicator: a message of another size than expected") {
   CHECK(ends == std::vector<std::string>{"says " + text, "hears " + text, "hears " + text});
 }
 
+TEST_CASE("communicator: a message that is too long is refused, and the ranks go on") {
+  const auto ends = with_communicators({}, [](GroupCommunicator& ranks) {
+    const std::byte first{};
+    const std::span too_long(&first, std::size_t{1} << 31);  // nothing reads it
+    bool is_refused = false;
+    try {
+      ranks.send({(ranks.rank() + 1) % rank_count, 1}, too_long, "a weight");
+    } catch (const UserError&) {
+      is_refused = true;
+    }
+    if (!is_refused) throw InternalError("the message is not refused");
+    sum_ones(ranks, "ones");
+  });
+  CHECK(ends == std::vector<std::string>(rank_count, "fine"));
+}
+
 TEST_CASE("communicator: a lost rank is named by a type of its own, and the others go on without it") {
   for (const bool shared : {true, false}) {
     ThreadNetwork network(rank_count);
