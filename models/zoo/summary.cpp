@@ -102,11 +102,13 @@ std::string summary(Model& model) {
   for (const SummaryRow& row : rows_of(output, specs))
     lines.push_back({row.path.empty() ? "-" : row.path, fmt::format("{}", fmt::join(row.ops, ", ")),
                      to_string(row.output), with_commas(row.parameters)});
-  return table_of(lines) + fmt::format("{} parameters, {} elements of buffers; samples {}, {} {}\n",
-                                       with_commas(elements(specs, ParameterRole::trainable)),
-                                       with_commas(elements(specs, ParameterRole::buffer)),
-                                       to_string(model.sample_shape()), model.classes(),
-                                       name_of_outputs(model.info().task));
+  const std::int64_t frozen = elements(specs, ParameterRole::frozen);
+  return table_of(lines) +
+         fmt::format("{} parameters{}, {} elements of buffers; samples {}, {} {}\n",
+                     with_commas(elements(specs, ParameterRole::trainable) + frozen),
+                     frozen > 0 ? fmt::format(" ({} of them frozen)", with_commas(frozen)) : "",
+                     with_commas(elements(specs, ParameterRole::buffer)), to_string(model.sample_shape()),
+                     model.classes(), name_of_outputs(model.info().task));
 }
 
 }  // namespace plexaura

@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "core/autodiff/gradients.h"
+#include "core/ops/binary.h"
+#include "core/ops/matmul.h"
 #include "models/zoo/mlp.h"
 #include "models/zoo/model.h"
 #include "models/zoo/summary.h"
@@ -14,6 +16,24 @@
 namespace plexaura::testing::make_model_test {
 
 namespace {
+
+// A linear layer of 4 inputs and 3 outputs whose bias is frozen.
+class PartlyFrozen final : public Model {
+ public:
+  PartlyFrozen() : Model({.sample_shape = {4}, .classes = 3}) {}
+  void members(MemberVisitor& visit) override {
+    visit("weight", weight_);
+    visit("bias", bias_);
+  }
+
+ private:
+  Node forward(Operand x) const override {
+    return matmul(x, weight_.in(x.node().graph())) + bias_.in(x.node().graph());
+  }
+
+  Parameter weight_{{4, 3}, Initialiser::zeros()};
+  Parameter bias_{{3}, Initialiser::zeros(), ParameterRole::frozen};
+};
 
 Config parse(const std::string& model) { return Config::parse("model:\n" + model, "x.yaml"); }
 
@@ -165,6 +185,13 @@ TEST_CASE("the summary shows the model as it trains") {
   CHECK(shows("bn1", "  [6,6,6]  "));
   CHECK(shows("dropout1", "  dropout  "));
   CHECK(rows.contains("fc1"));
+}
+
+TEST_CASE("the summary's total counts frozen parameters, as its rows do") {
+  PartlyFrozen model;
+  const std::string text = summary(model);
+  CHECK(text.find(" 15\n") != std::string::npos);
+  CHECK(text.find("\n15 parameters (3 of them frozen), 0 elements of buffers; ") != std::string::npos);
 }
 
 TEST_CASE("the summary lists ops outside of layers in their order") {
