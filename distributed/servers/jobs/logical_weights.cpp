@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "core/base/error.h"
 #include "distributed/node/reduce.h"
 
 namespace plexaura {
@@ -23,13 +24,19 @@ std::vector<ParameterSpec> specs_in(const Placement& placement) {
   return specs;
 }
 
+DType type_of_all(const std::vector<ParameterSpec>& specs) {
+  if (specs.empty())
+    throw UserError("the model has no parameters, so a server has no weights to exchange; train it alone");
+  return specs.front().type.dtype;
+}
+
 }  // namespace
 
 LogicalWeights::LogicalWeights(const WeightsImmigration& border)
     : LogicalWeights(specs_in(border.placement())) {}
 
 LogicalWeights::LogicalWeights(std::vector<ParameterSpec> specs)
-    : specs_(std::move(specs)), dtype_(specs_.front().type.dtype) {
+    : specs_(std::move(specs)), dtype_(type_of_all(specs_)) {
   with_elements(dtype_, [](auto) {});
   std::ranges::sort(specs_, {}, [](const ParameterSpec& spec) { return std::pair(spec.role, spec.name); });
   for (const ParameterSpec& spec : specs_) {

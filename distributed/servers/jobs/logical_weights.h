@@ -19,7 +19,7 @@ namespace plexaura {
 class LogicalWeights {
  public:
   // Take all parameters of a model; only name, type and role of a spec matter. Throw UserError for a type
-  // other than float64 and float32.
+  // other than float64 and float32, and for a model without parameters.
   explicit LogicalWeights(std::vector<ParameterSpec> specs);
   explicit LogicalWeights(const WeightsImmigration& border);
 

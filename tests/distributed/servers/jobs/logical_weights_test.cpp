@@ -52,6 +52,8 @@ TEST_CASE("logical weights: the facts of each parameter, and what no server take
   const std::vector<ParameterSpec> half{{"w", {DType::float16, {1}}, ParameterRole::trainable, {}}};
   CHECK(user_error([&] { LogicalWeights{half}; }) ==
         "ranks exchange weights of float64 or float32, not float16: cast them first");
+  CHECK(user_error([&] { LogicalWeights{std::vector<ParameterSpec>()}; }) ==
+        "the model has no parameters, so a server has no weights to exchange; train it alone");
 }
 
 }  // namespace plexaura::testing::logical_weights_test
