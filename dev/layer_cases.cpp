@@ -74,6 +74,9 @@ std::vector<LayerCase> of_sequences() {
   cases.push_back(plain("rnn", Rnn(5, 7, {.layers = 2})));
   cases.push_back(plain("lstm", Lstm(5, 7, {.layers = 2})));
   cases.push_back(plain("gru", Gru(5, 7, {.bias = false})));
+  cases.push_back(plain("rnn.bidirectional", Rnn(5, 7, {.bidirectional = true})));
+  cases.push_back(plain("lstm.bidirectional", Lstm(5, 7, {.layers = 2, .bidirectional = true})));
+  cases.push_back(plain("gru.bidirectional", Gru(5, 7, {.layers = 2, .bidirectional = true})));
   return cases;
 }
 

@@ -213,6 +213,12 @@ std::vector<Key> sequence_keys(LayerKeys& keys, const LayerPlace& place) {
        .range = {.minimum = 0, .below = 1},
        .needs = with_type({"rnn", "lstm", "gru"}),
        .meaning = "the probability that a value is dropped between two layers; needs a `depth` above 1"},
+      {.name = "bidirectional",
+       .into = &keys.bidirectional,
+       .needs = with_type({"rnn", "lstm", "gru"}),
+       .meaning = "whether each layer also reads the sequence from its end, with weights of its own; a step "
+                  "then has twice "
+                  "`units` values"},
       {.name = "dropout",
        .into = &keys.transformer.dropout,
        .range = {.minimum = 0, .below = 1},

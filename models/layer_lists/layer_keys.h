@@ -30,6 +30,7 @@ struct LayerKeys {
   double p = 0.5;
   std::int64_t depth = 1;
   double recurrent_dropout = 0;
+  bool bidirectional = false;
   std::int64_t heads = 1;
   bool causal = false;
   layers::TransformerOptions transformer = {};

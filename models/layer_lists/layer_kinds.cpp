@@ -134,7 +134,8 @@ Made recurrent_layer(const LayerRequest& request) {
                              "it, or add a layer dropout");
   return std::make_unique<L>(
       features_of(request.x), keys.units,
-      layers::RecurrentOptions{.layers = keys.depth, .dropout = keys.recurrent_dropout});
+      layers::RecurrentOptions{
+          .layers = keys.depth, .dropout = keys.recurrent_dropout, .bidirectional = keys.bidirectional});
 }
 
 // A transformer's encoder with the causality that its YAML states.

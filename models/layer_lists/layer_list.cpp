@@ -59,6 +59,8 @@ void LayerList::check_steps(const Section& yaml, const LayerKeys& keys) const {
   }
   if (keys.type == "transformer_encoder" && !keys.causal)
     throw yaml.error("causal", fmt::format("is false, and {}; set it to true", rule));
+  if (keys.bidirectional)
+    throw yaml.error("bidirectional", fmt::format("is true, and {}; set it to false", rule));
 }
 
 // Returns PyTorch's default for biases if weights have PyTorch's default, otherwise zeros.

@@ -6,7 +6,9 @@
 
 #include "core/base/error.h"
 #include "core/graph/graph.h"
+#include "core/ops/arrange.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/dropout.h"
 #include "core/ops/gather.h"
 #include "core/ops/matmul.h"
@@ -66,13 +68,17 @@ std::optional<TableRows> rows_of_table(const Node& sequence) {
 
 Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, std::size_t states,
                      RecurrentOptions options)
-    : hidden_(hidden), states_(states), dropout_(options.dropout) {
+    : hidden_(hidden),
+      states_(states),
+      directions_(options.bidirectional ? 2 : 1),
+      dropout_(options.dropout) {
   check_options(in, hidden, options);
   const Initialiser start = Initialiser::uniform(1 / std::sqrt(static_cast<double>(hidden)));
   const auto parameter = [&](Shape shape) { return std::make_unique<Parameter>(std::move(shape), start); };
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    Weights& weights = layers_.emplace_back();
-    weights.input = parameter({gates * hidden, layer == 0 ? in : hidden});
+  const auto directions = static_cast<std::int64_t>(directions_);
+  for (std::int64_t i = 0; i < directions * options.layers; ++i) {
+    Weights& weights = weights_.emplace_back();
+    weights.input = parameter({gates * hidden, i < directions ? in : directions * hidden});
     weights.recurrent = parameter({gates * hidden, hidden});
     if (options.bias) weights.input_bias = parameter({gates * hidden});
     if (options.bias) weights.recurrent_bias = parameter({gates * hidden});
@@ -80,11 +86,12 @@ Recurrent::Recurrent(std::int64_t in, std::int64_t hidden, std::int64_t gates, s
 }
 
 void Recurrent::members(MemberVisitor& visit) {
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    visit(fmt::format("weight_ih_l{}", layer), layers_[layer].input);
-    visit(fmt::format("weight_hh_l{}", layer), layers_[layer].recurrent);
-    visit(fmt::format("bias_ih_l{}", layer), layers_[layer].input_bias);
-    visit(fmt::format("bias_hh_l{}", layer), layers_[layer].recurrent_bias);
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const std::string place = fmt::format("l{}{}", i / directions_, i % directions_ == 0 ? "" : "_reverse");
+    visit("weight_ih_" + place, weights_[i].input);
+    visit("weight_hh_" + place, weights_[i].recurrent);
+    visit("bias_ih_" + place, weights_[i].input_bias);
+    visit("bias_hh_" + place, weights_[i].recurrent_bias);
   }
 }
 
@@ -93,7 +100,7 @@ Node Recurrent::operator()(Operand x) const { return run(x).sequence; }
 class Recurrent::Incremental final : public IncrementalLayer {
  public:
   Incremental(const Recurrent& layer, std::int64_t samples) : layer_(layer) {
-    for (std::size_t i = 0; i < layer.states_ * layer.layers_.size(); ++i)
+    for (std::size_t i = 0; i < layer.states_ * layer.weights_.size(); ++i)
       states_.emplace_back(Shape{samples, layer.hidden_}, Initialiser::zeros(), ParameterRole::buffer);
   }
 
@@ -115,6 +122,7 @@ class Recurrent::Incremental final : public IncrementalLayer {
 };
 
 std::unique_ptr<IncrementalLayer> Recurrent::incremental(std::int64_t samples, std::int64_t) const {
+  if (directions_ > 1) return nullptr;
   return std::make_unique<Incremental>(*this, samples);
 }
 
@@ -126,22 +134,27 @@ Recurrence Recurrent::run(Operand x, const std::vector<Node>& state) const {
                                 to_string(result.sequence.graph().origin_of(x.where())),
                                 to_string(result.sequence.type())));
   const std::vector<Node> begin = first_state(result.sequence, state);
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+  for (std::size_t layer = 0; layer * directions_ < weights_.size(); ++layer) {
     if (layer > 0 && dropout_ > 0) result.sequence = drop_elements(result.sequence, dropout_);
-    const Node products =
-        layer == 0 ? first_products(result.sequence) : input_products(layers_[layer], result.sequence);
-    const auto of_layer = begin.begin() + static_cast<std::ptrdiff_t>(layer * states_);
-    Recurrence next =
-        run_layer(layers_[layer], products, {of_layer, of_layer + static_cast<std::ptrdiff_t>(states_)});
-    result.sequence = next.sequence;
-    result.state.insert(result.state.end(), next.state.begin(), next.state.end());
+    std::vector<Node> sequences;
+    for (std::size_t direction = 0; direction < directions_; ++direction) {
+      const std::size_t i = layer * directions_ + direction;
+      const Node products = layer == 0 ? first_products(weights_[i], result.sequence)
+                                       : input_products(weights_[i], result.sequence);
+      const auto first = begin.begin() + static_cast<std::ptrdiff_t>(i * states_);
+      const Recurrence next = run_direction(weights_[i], products, direction == 1,
+                                            {first, first + static_cast<std::ptrdiff_t>(states_)});
+      sequences.push_back(next.sequence);
+      result.state.insert(result.state.end(), next.state.begin(), next.state.end());
+    }
+    result.sequence = sequences.size() == 1 ? sequences[0] : concat(sequences, 2);
   }
   result.sequence = swap_steps_and_samples(result.sequence);
   return result;
 }
 
 std::vector<Node> Recurrent::first_state(const Node& x, const std::vector<Node>& given) const {
-  const std::size_t count = states_ * layers_.size();
+  const std::size_t count = states_ * weights_.size();
   if (!given.empty() && given.size() != count)
     throw UserError(fmt::format("a recurrent layer is given {} states; it has {}", given.size(), count));
   if (!given.empty()) return given;
@@ -157,8 +170,7 @@ Node Recurrent::input_products(const Weights& weights, const Node& x) const {
   return products + (adds_products() ? bias + weights.recurrent_bias->in(graph) : bias);
 }
 
-Node Recurrent::first_products(const Node& x) const {
-  const Weights& weights = layers_.front();
+Node Recurrent::first_products(const Weights& weights, const Node& x) const {
   const std::optional<TableRows> rows = rows_of_table(x);
   if (!rows || rows->table.shape()[1] != weights.input->shape()[1])
     return input_products(weights, swap_steps_and_samples(x));
@@ -168,8 +180,13 @@ Node Recurrent::first_products(const Node& x) const {
   return gather(products, permute(rows->numbers, {1, 0}));
 }
 
-Recurrence Recurrent::run_layer(const Weights& weights, const Node& products,
-                                const std::vector<Node>& state) const {
+Recurrence Recurrent::run_direction(const Weights& weights, const Node& products, bool is_backward,
+                                    const std::vector<Node>& state) const {
+  if (is_backward) {
+    Recurrence backward = run_direction(weights, flip(products, {0}), false, state);
+    backward.sequence = flip(backward.sequence, {0});
+    return backward;
+  }
   Graph& graph = products.graph();
   const bool adds_in_loop = weights.recurrent_bias != nullptr && !adds_products();
   const ScanStep loop =

@@ -10,18 +10,22 @@ struct RecurrentOptions {
   bool bias = true;
   std::int64_t layers = 1;  // number of layers; each reads the sequence of the one before it
   double dropout = 0;       // probability of dropout of the sequences between two layers
+  // True: each layer also visits the sequence from its last element to its first, with weights of its own. Its result is the
+  // hidden values of both directions side by side: 2 hidden values for each step.
+  bool bidirectional = false;
 };
 
 // The result of a recurrent layer: the hidden state after each step, and all states after the last step.
 struct Recurrence {
-  Node sequence;            // hidden state after each step, [N, T, hidden]
-  std::vector<Node> state;  // [N, hidden] each, from layer 0 on; for an LSTM h and then c of each layer
+  Node sequence;  // hidden state after each step, [N, T, hidden], or [N, T, 2 hidden] with two directions
+  // [N, hidden] each, from layer 0 on, for each layer the forward direction first; for an LSTM h and then c of each direction
+  std::vector<Node> state;
 };
 
 // The base of Rnn, Lstm and Gru, which visit the axis T of x [N, T, in] from the first element to the last.
-// Parameters of layer l, named and ordered as in PyTorch, for g gates: weight_ih_l<l> [g hidden, in], in
-// later layers [g hidden, hidden], weight_hh_l<l> [g hidden, hidden], and with `bias` bias_ih_l<l> and bias_hh_l<l>
-// [g hidden]; all start uniformly within 1 / sqrt(hidden). The products of x and weight_ih are computed for all steps
+// Parameters of layer l, named and ordered as in PyTorch, for g gates and d directions: weight_ih_l<l> [g hidden, in], in
+// later layers [g hidden, d hidden], weight_hh_l<l> [g hidden, hidden], and with `bias` bias_ih_l<l> and bias_hh_l<l>
+// [g hidden]. The names of the backward direction end with _reverse. All start uniformly within 1 / sqrt(hidden). The products of x and weight_ih are computed for all steps
 // at once, before the loop. If x selects rows of a table, such as an embedding of few words, a graph for training
 // multiplies each row of the table once, and selects products. It does so if x selects at least twice as many rows as
 // the table has. Then rows that x does not select enter the gradient of weight_ih as 0 times the row, so that an
@@ -31,7 +35,7 @@ class Recurrent : public Layer {
   void members(MemberVisitor& visit) override;
   // Returns the sequence of run(). The states begin as zeros.
   Node operator()(Operand x) const override;
-  // The buffers are the states.
+  // The buffers are the states. Null with two directions, as the backward one begins at the end of the sequence.
   std::unique_ptr<IncrementalLayer> incremental(std::int64_t samples, std::int64_t positions) const override;
   // Runs all layers. The states begin as `state`, in the order of Recurrence::state, or as zeros if it is
   // empty. Throws UserError for another number of states.
@@ -66,14 +70,16 @@ class Recurrent : public Layer {
   // Returns the products of x [..., in] and weight_ih with the biases that are added before the loop: [..., g hidden].
   Node input_products(const Weights& weights, const Node& x) const;
   // Returns the input_products() of the first layer for x [N, T, in]: [T, N, g hidden].
-  Node first_products(const Node& x) const;
+  Node first_products(const Weights& weights, const Node& x) const;
   // The products are [T, N, g hidden], and the sequence of the result is [T, N, hidden].
-  Recurrence run_layer(const Weights& weights, const Node& products, const std::vector<Node>& state) const;
+  Recurrence run_direction(const Weights& weights, const Node& products, bool is_backward,
+                           const std::vector<Node>& state) const;
 
   std::int64_t hidden_;
   std::size_t states_;
+  std::size_t directions_;
   double dropout_;
-  std::vector<Weights> layers_;
+  std::vector<Weights> weights_;  // of each layer, and within a layer of each direction
 };
 
 // h' = tanh(W x + b + R h + c), where W, b, R and c are weight_ih, bias_ih, weight_hh and bias_hh.

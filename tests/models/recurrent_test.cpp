@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/ops/arrange.h"
 #include "core/ops/binary.h"
+#include "core/ops/concat.h"
 #include "core/ops/gather.h"
 #include "core/ops/reduce.h"
 #include "core/ops/slice.h"
@@ -142,6 +144,55 @@ TEST_CASE("each layer of a recurrent net has weights of its own, and every weigh
   std::vector<Node> weights;
   for (const ParameterSpec& spec : specs) weights.push_back(graph.parameter(spec.name, spec.type));
   CHECK(gradients(sum(found.sequence), weights).size() == 8);
+}
+
+namespace {
+
+// Runs an LSTM of one layer with the weights of one layer and direction of another store.
+Tensor run_lstm(const ParameterStore& weights, const std::string& place, const Tensor& x, bool is_backward) {
+  layers::Lstm layer(x.shape()[2], hidden);
+  ParameterStore store = make_store(layer, DType::float64);
+  for (const char* name : {"weight_ih_", "weight_hh_", "bias_ih_", "bias_hh_"})
+    store.write(std::string(name) + "l0", weights.read(name + place));
+  Graph graph;
+  const Node in_order = graph.input("x", x.type());
+  const Node sequence = layer(is_backward ? flip(in_order, {1}) : in_order);
+  return run_graph(graph, store, {is_backward ? flip(sequence, {1}) : sequence}, {{"x", x}})[0];
+}
+
+Tensor side_by_side(const Tensor& a, const Tensor& b) {
+  Graph graph;
+  ParameterStore none({});
+  return run_graph(graph, none, {concat({graph.input("a", a.type()), graph.input("b", b.type())}, 2)},
+                   {{"a", a}, {"b", b}})[0];
+}
+
+}  // namespace
+
+TEST_CASE("a bidirectional LSTM reads the sequence from both ends in each layer") {
+  layers::Lstm lstm(in, hidden, {.layers = 2, .bidirectional = true});
+  const std::vector<ParameterSpec> specs = specs_of(lstm, DType::float64);
+  REQUIRE(specs.size() == 16);
+  CHECK(specs[4].name == "weight_ih_l0_reverse");
+  CHECK(specs[15].name == "bias_hh_l1_reverse");
+  CHECK(specs[8].type.shape == Shape{4 * hidden, 2 * hidden});
+  ParameterStore store = make_store(lstm, DType::float64, 1);
+  const Tensor x = pattern({samples, steps, in}, 7);
+  Graph graph;
+  const layers::Recurrence found = lstm.run(graph.input("x", x.type()));
+  CHECK(found.state.size() == 8);
+  const Tensor first = side_by_side(run_lstm(store, "l0", x, false), run_lstm(store, "l0_reverse", x, true));
+  const Tensor second =
+      side_by_side(run_lstm(store, "l1", first, false), run_lstm(store, "l1_reverse", first, true));
+  const auto results = run_graph(graph, store, {found.sequence, found.state[6]}, {{"x", x}});
+  check_close(results[0], second.to_doubles());
+  // The backward direction ends at the first element.
+  std::vector<double> at_begin;
+  for (std::int64_t n = 0; n < samples; ++n)
+    for (std::int64_t j = 0; j < hidden; ++j)
+      at_begin.push_back(second.as<double>()[static_cast<std::size_t>((n * steps * 2 + 1) * hidden + j)]);
+  check_close(results[1], at_begin);
+  CHECK(lstm.incremental(1, steps) == nullptr);
 }
 
 TEST_CASE("dropout between recurrent layers draws the same for a sample in any batch") {

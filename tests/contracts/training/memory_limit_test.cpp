@@ -113,11 +113,12 @@ std::int64_t least_memory(const Task& task, std::int64_t micro_batches) {
   return 0;
 }
 
-void check_limited(const Task& task, std::int64_t micro_batches) {
+void check_limited(const Task& task, std::int64_t micro_batches, bool must_shrink) {
   const Ended whole = trained(task, std::nullopt, micro_batches);
   const auto most = static_cast<std::int64_t>(whole.memory.bytes);
   const std::int64_t least = least_memory(task, micro_batches);
-  CHECK(least < most);
+  CHECK(least <= most);
+  if (must_shrink) CHECK(least < most);
   for (const std::int64_t limit : {least, (least + most) / 2}) {
     CAPTURE(limit);
     const Ended ended = trained(task, limit, micro_batches);
@@ -130,15 +131,16 @@ void check_limited(const Task& task, std::int64_t micro_batches) {
 }  // namespace
 
 TEST_CASE("a residual net within a limit of memory has the bits of the one without") {
-  check_limited(residual_net(), 1);
+  check_limited(residual_net(), 1, true);
 }
 
 TEST_CASE("micro-batches within a limit of memory have the bits of those without") {
-  check_limited(residual_net(), 2);
+  check_limited(residual_net(), 2, true);
 }
 
 TEST_CASE("a recurrent net with dropout within a limit of memory has the bits of the one without") {
-  check_limited(recurrent_net(), 1);
+  // The values of the loop are most of the memory, and are needed as a whole. Some devices save nothing beside them.
+  check_limited(recurrent_net(), 1, false);
 }
 
 }  // namespace plexaura::testing::memory_limit_test

@@ -87,7 +87,7 @@ const std::map<std::string, Example>& examples() {
       {"positions", {"", steps, {1, 5, 8}, 1}},
       {"rnn", {"units: 3", steps, {1, 5, 3}, 4}},
       {"lstm", {"units: 3, depth: 2, dropout: 0.1", steps, {1, 5, 3}, 8}},
-      {"gru", {"units: 3", steps, {1, 5, 3}, 4}},
+      {"gru", {"units: 3, bidirectional: true", steps, {1, 5, 6}, 8}},
       {"transformer_encoder", {"heads: 2, depth: 2, norm_first: true, causal: true", steps, {1, 5, 8}, 26}},
       {"last_step", {"", steps, {1, 8}}},
       {"mean_of_steps", {"", steps, {1, 8}}},

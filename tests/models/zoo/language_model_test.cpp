@@ -78,6 +78,10 @@ TEST_CASE("layers that do not fit a language model are refused") {
             .ends_with("causal is false, and model.task is language_model, in which a step may not see the "
                        "tokens after "
                        "it; set it to true"));
+  CHECK(error_of("[{type: embedding, units: 8}, {type: gru, units: 5, bidirectional: true}, {type: linear}]")
+            .ends_with(
+                "bidirectional is true, and model.task is language_model, in which a step may not see the "
+                "tokens after it; set it to false"));
   CHECK(error_of(
             "[{type: embedding, units: 8}, {type: residual, layers: [{type: conv, channels: 3, kernel: 1}]}]")
             .find("layers[0].type is conv, and model.task is language_model") != std::string::npos);
