@@ -22,12 +22,12 @@ void check_usable(const Section& section, std::string_view key, double value, DT
 }
 
 void check_rate_usable(const Section& section, double rate, double peak, DType precision) {
-  check_usable(section, "rate", rate, precision);
   const std::string_view lost = lost_as(peak * rate, precision);
   if (!lost.empty())
     throw section.error(
         "rate", fmt::format("is {}, which makes the learning rate {} in {}; give a {} number", rate, lost,
                             name_of(precision), lost == "0" ? "larger" : "smaller"));
+  check_usable(section, "rate", rate, precision);
 }
 
 }  // namespace plexaura

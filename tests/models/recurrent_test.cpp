@@ -162,7 +162,7 @@ Tensor run_lstm(const ParameterStore& weights, const std::string& place, const T
 
 Tensor side_by_side(const Tensor& a, const Tensor& b) {
   Graph graph;
-  ParameterStore none({});
+  ParameterStore none(std::vector<ParameterSpec>{});
   return run_graph(graph, none, {concat({graph.input("a", a.type()), graph.input("b", b.type())}, 2)},
                    {{"a", a}, {"b", b}})[0];
 }

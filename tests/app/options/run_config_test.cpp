@@ -111,6 +111,8 @@ TEST_CASE("groups of parameters are sections of their own, and their mistakes ha
       "float32; give a smaller number");
   CHECK(refusal("[{pattern: a, rate: 1e-39}]")
             .ends_with("rate is 1e-39, which makes the learning rate 0 in float32; give a larger number"));
+  CHECK(refusal("[{pattern: a, rate: 4e38}]")
+            .ends_with("rate is 4e+38, which is infinite in float32; give a smaller number"));
   CHECK(refusal("[{pattern: a, decay: 1e-39}]").ends_with("which is 0 in float32; give a larger number"));
   CHECK(refusal("[{pattern: a, rates: 2}]").find("did you mean 'rate'?") != std::string::npos);
   CHECK(refusal("{pattern: a}").find("training.optimizer.groups") != std::string::npos);
