@@ -87,7 +87,7 @@ const std::map<std::string, Example>& examples() {
       {"positions", {"", steps, {1, 5, 8}, 1}},
       {"rnn", {"units: 3", steps, {1, 5, 3}, 4}},
       {"lstm", {"units: 3, depth: 2, dropout: 0.1", steps, {1, 5, 3}, 8}},
-      {"gru", {"units: 3, bidirectional: true", steps, {1, 5, 6}, 8}},
+      {"gru", {"units: 3", steps, {1, 5, 3}, 4}},
       {"transformer_encoder", {"heads: 2, depth: 2, norm_first: true, causal: true", steps, {1, 5, 8}, 26}},
       {"last_step", {"", steps, {1, 8}}},
       {"mean_of_steps", {"", steps, {1, 8}}},
@@ -126,6 +126,13 @@ TEST_CASE("a stack of transformer layers has PyTorch's names below its own") {
   CHECK(names.back() == "encoder1.norm.bias");
   CHECK(Net("[{type: transformer_encoder, heads: 2}]", {5, 8}).parameters().back() ==
         "encoder1.layers.0.norm2.bias");
+}
+
+TEST_CASE("a bidirectional recurrent layer has the values and the weights of two directions") {
+  const Net net("[{type: gru, units: 3, bidirectional: true}]", {5, 8});
+  CHECK(net.y.shape() == Shape{1, 5, 6});
+  CHECK(net.parameters().size() == 8);
+  CHECK(net.parameters().back() == "gru1.bias_hh_l0_reverse");
 }
 
 TEST_CASE("a step of a causal encoder does not see later steps") {
