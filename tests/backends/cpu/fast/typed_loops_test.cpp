@@ -234,6 +234,7 @@ TEST_CASE("erfinv, digamma and trigamma of doubles are within their stated error
   };
   for (const auto& [low, high] : std::vector<std::pair<double, double>>{{-0.999, 0.999},
                                                                         {0.84, 0.86},
+                                                                        {0.98, 0.999},
                                                                         {-1e-20, 1e-20},
                                                                         {1 - 1e-6, 1},
                                                                         {1 - 1e-9, 1},
@@ -248,7 +249,7 @@ TEST_CASE("erfinv, digamma and trigamma of doubles are within their stated error
         const long double error = wanted > 0.5L ? (1 - wanted) - std::erfc(x) : std::erf(x) - wanted;
         x -= error * 0.886226925452758013649L * std::exp(x * x);
       }
-      CHECK(units(found[i], x) < 6);
+      CHECK(units(found[i], x) < 3);
     }
   }
   for (const auto& [low, high] : std::vector<std::pair<double, double>>{{1e-300, 1e-3},
