@@ -176,6 +176,25 @@ struct DoubleMath : StdMath {
     }
   };
 
+  // Returns (e^r - 1 - r) / r^2 for |r| <= log(2) / 2. The first omitted term is below 5e-18. The terms with even and with
+  // odd powers are added up in two chains, which run side by side.
+  static PLEXAURA_INLINE double exponential_tail(double r) {
+    const double z = r * r;
+    double even = 1. / 479001600;
+    double odd = 1. / 6227020800;
+    even = even * z + 1. / 3628800;
+    odd = odd * z + 1. / 39916800;
+    even = even * z + 1. / 40320;
+    odd = odd * z + 1. / 362880;
+    even = even * z + 1. / 720;
+    odd = odd * z + 1. / 5040;
+    even = even * z + 1. / 24;
+    odd = odd * z + 1. / 120;
+    even = even * z + 0.5;
+    odd = odd * z + 1. / 6;
+    return even + odd * r;
+  }
+
   // `n` is a whole number from -1022 to 1023.
   static PLEXAURA_INLINE double power_of_two(double n) {
     return std::bit_cast<double>((std::bit_cast<std::uint64_t>(n + (round + 1023.))) << 52);
@@ -204,29 +223,14 @@ struct DoubleMath : StdMath {
     }
     PLEXAURA_INLINE Reduced(double whole, double rest) : n(whole), r(rest) {}
 
-    // Returns 2^(n + more) e^r. e^r is computed by its series; the first omitted term is below 5e-18. There are two
-    // factors, so that neither overflows or underflows before the result does.
+    // Returns 2^(n + more) e^r. There are two factors, so that neither overflows or underflows before the result does.
     PLEXAURA_INLINE double exponential(double more) const {
       const double power = 1. + (r + r * r * tail());
       const double half = (n * 0.5 + round) - round;
       return power * power_of_two(half) * power_of_two((n - half) + more);
     }
 
-    // Returns (e^r - 1 - r) / r^2.
-    PLEXAURA_INLINE double tail() const {
-      double sum = 1. / 6227020800;
-      sum = sum * r + 1. / 479001600;
-      sum = sum * r + 1. / 39916800;
-      sum = sum * r + 1. / 3628800;
-      sum = sum * r + 1. / 362880;
-      sum = sum * r + 1. / 40320;
-      sum = sum * r + 1. / 5040;
-      sum = sum * r + 1. / 720;
-      sum = sum * r + 1. / 120;
-      sum = sum * r + 1. / 24;
-      sum = sum * r + 1. / 6;
-      return sum * r + 0.5;
-    }
+    PLEXAURA_INLINE double tail() const { return exponential_tail(r); }
   };
 
   // The parts of log(x) for x = 2^e m with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s) = 2 s + tail, where

@@ -88,8 +88,8 @@ struct DoublePowers : DoubleMath {
     return {b_high * of.high, (b - b_high) * of.high + b * of.low};
   }
 
-  // Returns 2^x = 2^n e^r with a whole number n and |r| <= log(2) / 2. The first omitted term of the series of e^r is below 1e-19.
-  // There are two factors of 2^n, so that neither overflows or underflows before the result does.
+  // Returns 2^x = 2^n e^r with a whole number n and |r| <= log(2) / 2. There are two factors of 2^n, so that
+  // neither overflows or underflows before the result does.
   static PLEXAURA_INLINE double power_of(const Sum& x) {
     const double total = x.high + x.low;
     const bool is_large = abs(total) > 1100.;  // beyond the range of results
@@ -103,21 +103,7 @@ struct DoublePowers : DoubleMath {
     const double part = 0.69314718055994531 * (low - (first - rest)) + 4.7493250390316726e-07 * first;
     const double r = whole + part;
     const double r_low = part - (r - whole);
-    const double z = r * r;
-    double even = 1. / 87178291200;
-    double odd = 1. / 6227020800;
-    even = even * z + 1. / 479001600;
-    odd = odd * z + 1. / 39916800;
-    even = even * z + 1. / 3628800;
-    odd = odd * z + 1. / 362880;
-    even = even * z + 1. / 40320;
-    odd = odd * z + 1. / 5040;
-    even = even * z + 1. / 720;
-    odd = odd * z + 1. / 120;
-    even = even * z + 1. / 24;
-    odd = odd * z + 1. / 6;
-    even = even * z + 0.5;
-    const double power = 1. + (r + (r_low + z * (even + odd * r)));
+    const double power = 1. + (r + (r_low + r * r * exponential_tail(r)));
     const double half = (n * 0.5 + round) - round;
     return power * power_of_two(half) * power_of_two(n - half);
   }
