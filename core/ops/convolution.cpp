@@ -1,6 +1,7 @@
 #include "core/ops/convolution.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/loops/types.h"
 
@@ -68,6 +69,15 @@ struct Sizes {
 
 bool is_within(std::int64_t position, std::int64_t extent) { return position >= 0 && position < extent; }
 
+// Calls loop(step). A step of 1 is a constant for the compiler, which then uses vectors.
+template <class Loop>
+void with_step(std::int64_t step, const Loop& loop) {
+  if (step == 1)
+    loop(std::integral_constant<std::int64_t, 1>{});
+  else
+    loop(step);
+}
+
 // dst[i] = src[first + i * step] if that index lies in [0, extent), else 0.
 template <class T, class Sum>
 void gather(const T* src, std::int64_t extent, std::int64_t first, std::int64_t step, std::int64_t count,
@@ -76,7 +86,9 @@ void gather(const T* src, std::int64_t extent, std::int64_t first, std::int64_t 
   const std::int64_t end =
       std::clamp<std::int64_t>(first < extent ? (extent - first + step - 1) / step : 0, begin, count);
   std::fill(dst, dst + begin, Sum(0));
-  for (std::int64_t i = begin; i < end; ++i) dst[i] = static_cast<Sum>(src[first + i * step]);
+  with_step(step, [&](auto of_src) {
+    for (std::int64_t i = begin; i < end; ++i) dst[i] = static_cast<Sum>(src[first + i * of_src]);
+  });
   std::fill(dst + end, dst + count, Sum(0));
 }
 
@@ -127,9 +139,11 @@ void brought_by(const Sizes& size, const T* channel, Size3d element, std::int64_
       const T* src = channel + (plane * size.out.h + row) * size.out.w;
       const std::int64_t offset = size.from_w(0, element.w);
       const std::int64_t stride = size.options.stride.w;
-      std::int64_t j = std::max<std::int64_t>(0, (column - offset + stride - 1) / stride);
-      for (; j < size.out.w && offset + j * stride < column + run; ++j)
-        dst[offset + j * stride - column] = static_cast<Sum>(src[j]);
+      const std::int64_t begin = std::max<std::int64_t>(0, (column - offset + stride - 1) / stride);
+      const std::int64_t end = std::min(size.out.w, (column + run - offset + stride - 1) / stride);
+      with_step(stride, [&](auto step) {
+        for (std::int64_t j = begin; j < end; ++j) dst[offset - column + j * step] = static_cast<Sum>(src[j]);
+      });
     }
     pixel += run;
     dst += run;
@@ -183,11 +197,14 @@ void input_grad(const HostCall& call, const Sizes& size, AddTile<double> add) {
   gemm<Sum>(
       size.samples * size.groups, size.channels, size.pixels(), size.outputs * size.kernel(),
       [&](std::int64_t product, std::int64_t c, std::int64_t k, std::int64_t count, Sum* to) {
+        const std::int64_t kernel = size.kernel();
+        std::int64_t element = k % kernel;
+        const T* from = weights + size.weights(product % size.groups, k / kernel) + c * kernel;
         for (std::int64_t i = 0; i < count; ++i) {
-          const std::int64_t o = (k + i) / size.kernel();
-          const std::int64_t element = (k + i) % size.kernel();
-          to[i] =
-              static_cast<Sum>(weights[size.weights(product % size.groups, o) + c * size.kernel() + element]);
+          to[i] = static_cast<Sum>(from[element]);
+          if (++element < kernel) continue;
+          element = 0;
+          from += size.channels * kernel;
         }
       },
       [&](std::int64_t product, std::int64_t k, std::int64_t pixel, std::int64_t count, Sum* to) {

@@ -82,12 +82,14 @@ def add_moving(calls):
 
 def add_layers(calls):
     F, image, line = torch.nn.functional, positive([8, 16, 48, 48]), positive([512, 512])
-    scale, shift = positive([16]), positive([16])
+    volume, scale, shift = positive([2, 16, 16, 24, 24]), positive([16]), positive([16])
     calls.update({
         "matmul": Call([line, line], torch.matmul),
         "conv2d": Call([image, positive([16, 16, 3, 3])], lambda x, w: F.conv2d(x, w, padding=1), {"padding": [1, 1]}),
         "conv1d": Call([positive([8, 32, 1024]), positive([32, 32, 3])], lambda x, w: F.conv1d(x, w, padding=1), {"padding": [1]}),
         "conv_transpose2d": Call([image, positive([16, 16, 3, 3])], F.conv_transpose2d),
+        "conv3d": Call([volume, positive([16, 16, 3, 3, 3])], lambda x, w: F.conv3d(x, w, padding=1), {"padding": [1, 1, 1]}),
+        "conv_transpose3d": Call([volume, positive([16, 16, 3, 3, 3])], F.conv_transpose3d),
         "max_pool2d": Call([image], lambda x: F.max_pool2d(x, 2), {"kernel": [2, 2]}),
         "avg_pool2d": Call([image], lambda x: F.avg_pool2d(x, 2), {"kernel": [2, 2], "count_include_pad": True}),
         "max_pool1d": Call([positive([16, 32, 1024])], lambda x: F.max_pool1d(x, 2), {"kernel": [2]}),

@@ -22,7 +22,7 @@ std::unique_ptr<const KernelSource> make_chain_source();
 std::unique_ptr<const KernelSource> make_transfer_source();
 // The ops permute, slice and its gradient, concat, of any dtype.
 std::unique_ptr<const KernelSource> make_move_source();
-// Regions of the gradients of gelu, silu and hard_swish.
+// Regions of the gradients of gelu, silu and hard_swish, of float32 or float64.
 std::unique_ptr<const KernelSource> make_slope_source();
 // Regions of elementwise ops around slices of the last axis, computed row by row.
 std::unique_ptr<const KernelSource> make_row_chain_source();

@@ -7,8 +7,23 @@
 
 #include "backends/cpu/onednn/dnnl_compat.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
 
 namespace plexaura::onednn {
+
+// The steps of a convolution's window along the axes after N and C, two or three.
+struct ConvolutionWindow {
+  memory::dims stride;
+  memory::dims dilation;  // 1 means that neighbouring elements are read
+  memory::dims padding;
+  memory::dims padding_end;
+  std::int64_t groups = 1;
+
+  bool is_dense() const;  // stride 1 and dilation 1
+};
+
+ConvolutionWindow window_of(const Conv2dOptions& options);
+ConvolutionWindow window_of(const Conv3dOptions& options);
 
 // The shapes and the dtype of a convolution's operands, forward or backward.
 struct ConvolutionShapes {
@@ -18,7 +33,7 @@ struct ConvolutionShapes {
   DType dtype;
 };
 
-// The layouts of source and destination. With `library`, oneDNN chooses the layouts of its fastest kernels.
+// The layouts of source and destination, [N, C, H, W] or [N, C, D, H, W]. With `library`, oneDNN chooses the layouts of its fastest kernels.
 // If these kernels do not support the number of channels, oneDNN uses reference code, which is a hundred
 // times slower. For every convolution it has fast code in at least one of the other layouts.
 enum class ConvolutionLayouts : std::uint8_t {
@@ -41,7 +56,7 @@ inline constexpr std::array direct_convolution_layouts{
 // Returns descriptors for a query to the library, with a bias if `has_bias`. Returns nothing if the layouts
 // do not fit the shapes.
 std::optional<ConvolutionDescs> describe_operands(ConvolutionLayouts layouts, const ConvolutionShapes& shapes,
-                                                  const Conv2dOptions& options, bool has_bias);
+                                                  const ConvolutionWindow& window, bool has_bias);
 
 // Returns the descriptor of row-major weights of groups, as the graph has them, with an additional first axis
 // for the groups.

@@ -7,6 +7,7 @@
 #include "backends/cpu/onednn/primitive_kernel.h"
 #include "core/host/costs.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
 
 namespace plexaura::onednn {
 
@@ -88,7 +89,7 @@ Recipe recipe_for(const Described& described, const std::vector<Operand>& operan
 
 // Returns the layout of an operand. Returns nothing if a Layout cannot express it.
 std::optional<Layout> layout_for(const Operand& operand, std::int64_t groups) {
-  if (groups > 1 && is_weights(operand)) return Layout::row_major(4);
+  if (groups > 1 && is_weights(operand)) return Layout::row_major(operand.type.shape.rank());
   auto layout = layout_of(operand.argument.desc, operand.type.shape);
   if (!layout || layout->bytes(operand.type) != static_cast<std::int64_t>(operand.argument.desc.get_size()))
     return std::nullopt;
@@ -97,7 +98,7 @@ std::optional<Layout> layout_for(const Operand& operand, std::int64_t groups) {
 
 struct Problem {
   ConvolutionShapes shapes;
-  Conv2dOptions options;
+  ConvolutionWindow window;
   VectorAxis vector = VectorAxis::dst;
 };
 
@@ -124,7 +125,7 @@ std::optional<Candidate> propose_with(const Described& described, const Problem&
                                       const std::vector<Operand>& operands) {
   const std::string implementation = described.impl_info_str();
   if (is_reference(implementation)) return std::nullopt;
-  const std::int64_t groups = problem.options.groups;
+  const std::int64_t groups = problem.window.groups;
   Candidate candidate;
   for (const Operand& operand : operands) {
     const auto layout = layout_for(operand, groups);
@@ -149,9 +150,22 @@ std::optional<Candidate> propose_with(const Described& described, const Problem&
   return candidate;
 }
 
-// Returns the shape [C, O, 1, 1] for weights [O, C, 1, 1]. The memory is the same; only the first two axes
+// Returns the window of the query's op, which is ConvolutionOf2 or ConvolutionOf3.
+template <class ConvolutionOf2, class ConvolutionOf3>
+ConvolutionWindow window_of_op(const RegionQuery& query) {
+  const Op& op = query.op();
+  const bool has_depth = query.type(query.region.outputs[0]).shape.rank() == 5;
+  return has_depth ? window_of(op_cast<ConvolutionOf3>(op).options())
+                   : window_of(op_cast<ConvolutionOf2>(op).options());
+}
+
+// Returns the shape [C, O, 1, ...] for weights [O, C, 1, ...]. The memory is the same; only the first two axes
 // swap names.
-Shape transposed(const Shape& weights) { return {weights[1], weights[0], weights[2], weights[3]}; }
+Shape transposed(const Shape& weights) {
+  std::vector<std::int64_t> extents = weights.extents();
+  std::swap(extents[0], extents[1]);
+  return Shape(std::move(extents));
+}
 
 Layout transposed(const Layout& weights) {
   const auto renamed = [](std::int64_t axis) { return axis < 2 ? 1 - axis : axis; };
@@ -175,14 +189,14 @@ dnnl::prop_kind kind_of(const Graph& graph) {
 
 }  // namespace
 
-std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLayouts layouts) {
+std::optional<Candidate> propose_convolution(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
-  const Conv2dOptions& options = op_cast<Conv2dOp>(query.op()).options();
+  const ConvolutionWindow window = window_of_op<Conv2dOp, Conv3dOp>(query);
   const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.inputs[1]).shape,
                                  query.type(region.outputs[0]).shape, dtype};
   const bool has_bias = region.inputs.size() == 3;
-  const auto descs = describe_operands(layouts, shapes, options, has_bias);
+  const auto descs = describe_operands(layouts, shapes, window, has_bias);
   if (!descs) return std::nullopt;
   const auto described = describe_forward(*descs, kind_of(query.graph), attributes_with({}));
   std::vector<Operand> operands{
@@ -191,21 +205,21 @@ std::optional<Candidate> propose_conv2d(const RegionQuery& query, ConvolutionLay
   if (has_bias)
     operands.push_back({{DNNL_ARG_BIAS, *descs->bias, Space::input, 2}, {dtype, {shapes.dst[1]}}});
   operands.push_back({{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, {dtype, shapes.dst}});
-  return propose_with<dnnl::convolution_forward>(described, {shapes, options}, operands);
+  return propose_with<dnnl::convolution_forward>(described, {shapes, window}, operands);
 }
 
 std::optional<Candidate> propose_input_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
-  const Conv2dOptions& options = op_cast<Conv2dInputGrad>(query.op()).options();
+  const ConvolutionWindow window = window_of_op<Conv2dInputGrad, Conv3dInputGrad>(query);
   const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.outputs[0]).shape, query.type(region.inputs[0]).shape,
                                  query.type(region.inputs[1]).shape, dtype};
-  const auto descs = describe_operands(layouts, shapes, options, false);
+  const auto descs = describe_operands(layouts, shapes, window, false);
   if (!descs) return std::nullopt;
   const auto hint = hint_for(*descs);
   const auto described = describe_backward_data(*descs, attributes_with({}), hint);
   return propose_with<dnnl::convolution_backward_data>(
-      described, {shapes, options, VectorAxis::src},
+      described, {shapes, window, VectorAxis::src},
       {{{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, {dtype, shapes.weights}},
        {{DNNL_ARG_DIFF_DST, described.diff_dst_desc(), Space::input, 1}, {dtype, shapes.dst}},
        {{DNNL_ARG_DIFF_SRC, described.diff_src_desc(), Space::output, 0}, {dtype, shapes.src}}});
@@ -213,15 +227,15 @@ std::optional<Candidate> propose_input_grad(const RegionQuery& query, Convolutio
 
 std::optional<Candidate> propose_weight_grad(const RegionQuery& query, ConvolutionLayouts layouts) {
   const Region& region = query.region;
-  const Conv2dOptions& options = op_cast<Conv2dWeightGrad>(query.op()).options();
+  const ConvolutionWindow window = window_of_op<Conv2dWeightGrad, Conv3dWeightGrad>(query);
   const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{query.type(region.inputs[0]).shape, query.type(region.outputs[0]).shape,
                                  query.type(region.inputs[1]).shape, dtype};
   // oneDNN 2.6's kernel for AVX-512 writes beyond the memory of the weights if there are groups and the
   // images consist of one pixel.
-  if (options.groups > 1 && shapes.src[2] * shapes.src[3] == 1) return std::nullopt;
+  if (window.groups > 1 && shapes.src.elements() == shapes.src[0] * shapes.src[1]) return std::nullopt;
   const bool has_bias = region.outputs.size() == 2;
-  const auto descs = describe_operands(layouts, shapes, options, has_bias);
+  const auto descs = describe_operands(layouts, shapes, window, has_bias);
   if (!descs) return std::nullopt;
   const auto hint = hint_for(*descs);
   const auto described = describe_backward_weights(*descs, attributes_with({}), hint);
@@ -231,7 +245,7 @@ std::optional<Candidate> propose_weight_grad(const RegionQuery& query, Convoluti
       {{DNNL_ARG_DIFF_WEIGHTS, described.diff_weights_desc(), Space::output, 0}, {dtype, shapes.weights}}};
   if (has_bias)
     operands.push_back({{DNNL_ARG_DIFF_BIAS, *descs->bias, Space::output, 1}, {dtype, {shapes.dst[1]}}});
-  return propose_with<dnnl::convolution_backward_weights>(described, {shapes, options}, operands);
+  return propose_with<dnnl::convolution_backward_weights>(described, {shapes, window}, operands);
 }
 
 std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, ConvolutionLayouts layouts) {
@@ -241,7 +255,8 @@ std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, Co
   const Shape& grad_src = query.type(region.outputs[0]).shape;
   const DType dtype = query.type(region.outputs[0]).dtype;
   const ConvolutionShapes shapes{grad_out, transposed(weights), grad_src, dtype};
-  const auto descs = describe_operands(layouts, shapes, {}, false);
+  const ConvolutionWindow window = window_of_op<Conv2dInputGrad, Conv3dInputGrad>(query);
+  const auto descs = describe_operands(layouts, shapes, window, false);
   if (!descs) return std::nullopt;
   dnnl::post_ops operations;
   operations.append_sum(1.F);
@@ -251,7 +266,7 @@ std::optional<Candidate> propose_input_grad_and_add(const RegionQuery& query, Co
       {{DNNL_ARG_WEIGHTS, described.weights_desc(), Space::input, 0}, {dtype, shapes.weights}},
       {{DNNL_ARG_SRC, described.src_desc(), Space::input, 1}, {dtype, grad_out}},
       {{DNNL_ARG_DST, described.dst_desc(), Space::output, 0}, {dtype, grad_src}}};
-  auto candidate = propose_with<dnnl::convolution_forward>(described, {shapes, {}}, operands);
+  auto candidate = propose_with<dnnl::convolution_forward>(described, {shapes, window}, operands);
   if (!candidate) return std::nullopt;
   candidate->implementation += " + sum";
   candidate->inputs[0] = transposed(candidate->inputs[0]);

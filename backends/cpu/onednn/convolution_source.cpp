@@ -1,37 +1,55 @@
 #include <algorithm>
-#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "backends/cpu/onednn/bias_grad.h"
 #include "backends/cpu/onednn/convolution_plan.h"
 #include "backends/cpu/onednn/sources.h"
 #include "backends/regions/region_match.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/conv3d.h"
 #include "core/ops/reduce.h"
 
 namespace plexaura::onednn {
 
 namespace {
 
-constexpr auto input_grad_and_add = "conv2d_input_grad+add";
-constexpr auto weight_and_bias_grad = "conv2d_weight_grad+bias";
+// What is added to the name of an op's region if it contains a second op.
+constexpr std::string_view and_add = "+add";
+constexpr std::string_view and_bias = "+bias";
 
-constexpr std::array kinds{"conv2d", "conv2d_input_grad", "conv2d_weight_grad", weight_and_bias_grad,
-                           input_grad_and_add};
+std::string_view name_of(const Graph& graph, NodeId node) { return graph.record(node).op->name(); }
 
-bool is_pointwise(const Graph& graph, NodeId node) {
-  const Conv2dOptions& options = op_cast<Conv2dInputGrad>(*graph.record(node).op).options();
-  const Shape& weights = graph.type(graph.record(node).inputs[0]).shape;
-  return weights[2] == 1 && weights[3] == 1 && options.stride == Size2d{} &&
-         options.padding == Size2d{0, 0} && !options.padding_end && options.groups == 1;
+bool is_input_grad(std::string_view op) { return op == "conv2d_input_grad" || op == "conv3d_input_grad"; }
+bool is_weight_grad(std::string_view op) { return op == "conv2d_weight_grad" || op == "conv3d_weight_grad"; }
+
+template <class Options>
+bool stays_in_place(const Options& options) {
+  const ConvolutionWindow window = window_of(options);
+  const auto is_zero = [](std::int64_t padding) { return padding == 0; };
+  return window.is_dense() && window.groups == 1 && std::ranges::all_of(window.padding, is_zero) &&
+         std::ranges::all_of(window.padding_end, is_zero);
 }
 
+// True if each element of the gradient depends on one pixel of grad_out.
+bool is_pointwise(const Graph& graph, NodeId node) {
+  const Op& op = *graph.record(node).op;
+  const Shape& weights = graph.type(graph.record(node).inputs[0]).shape;
+  if (weights.elements() != weights[0] * weights[1]) return false;
+  return weights.rank() == 5 ? stays_in_place(op_cast<Conv3dInputGrad>(op).options())
+                             : stays_in_place(op_cast<Conv2dInputGrad>(op).options());
+}
+
+// True if a node sums over all axes but that of the channels.
 bool is_bias_grad(const Graph& graph, NodeId node) {
   if (!is_op(graph, node, "sum")) return false;
   const ReduceOptions& options = op_cast<Reduce>(*graph.record(node).op).options();
-  return options.axes == std::vector<std::int64_t>{0, 2, 3} && !options.keepdims;
+  const std::int64_t rank = graph.type(graph.record(node).inputs[0]).shape.rank();
+  std::vector<std::int64_t> axes{0};
+  for (std::int64_t axis = 2; axis < rank; ++axis) axes.push_back(axis);
+  return rank >= 4 && options.axes == axes && !options.keepdims;
 }
-
-bool is_weight_grad(const Graph& graph, NodeId node) { return is_op(graph, node, "conv2d_weight_grad"); }
 
 std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) {
   const std::vector<Value>& operands = graph.record(add).inputs;
@@ -39,12 +57,14 @@ std::vector<Region> match_add(const Graph& graph, NodeId add, const Uses& uses) 
   for (std::size_t side = 0; side < 2; ++side) {
     const Value product = operands[side];
     const Value addend = operands[1 - side];
-    if (!is_op(graph, product.node, "conv2d_input_grad") || !uses.only_read_by(product, add)) continue;
+    const std::string_view name = name_of(graph, product.node);
+    if (!is_input_grad(name) || !uses.only_read_by(product, add)) continue;
     if (addend == product || graph.type(addend) != graph.type(product)) continue;
     if (!is_pointwise(graph, product.node)) continue;
     std::vector<Value> inputs = graph.record(product.node).inputs;
     inputs.push_back(addend);
-    regions.push_back({input_grad_and_add, {product.node, add}, std::move(inputs), {{add, 0}}});
+    regions.push_back(
+        {std::string(name).append(and_add), {product.node, add}, std::move(inputs), {{add, 0}}});
   }
   return regions;
 }
@@ -58,9 +78,13 @@ std::vector<Region> match_weight_and_bias_grad(const Graph& graph, NodeId last, 
     if (other >= last) continue;
     const NodeId weights = ends_with_bias ? other : last;
     const NodeId bias = ends_with_bias ? last : other;
-    if (!is_weight_grad(graph, weights) || !is_bias_grad(graph, bias)) continue;
+    const std::string_view name = name_of(graph, weights);
+    if (!is_weight_grad(name) || !is_bias_grad(graph, bias)) continue;
     if (graph.record(weights).inputs[1] != grad_out) continue;
-    return {{weight_and_bias_grad, {other, last}, graph.record(weights).inputs, {{weights, 0}, {bias, 0}}}};
+    return {{std::string(name).append(and_bias),
+             {other, last},
+             graph.record(weights).inputs,
+             {{weights, 0}, {bias, 0}}}};
   }
   return {};
 }
@@ -75,24 +99,33 @@ std::optional<Candidate> propose_with_bias_grad(const RegionQuery& query, Convol
   return with_exact_bias_grad(query, std::move(*candidate));
 }
 
+using Propose = std::optional<Candidate> (*)(const RegionQuery& query, ConvolutionLayouts layouts);
+
+// Returns the function that proposes candidates for a kind of region. Returns null for other kinds.
+Propose proposer_of(std::string_view kind) {
+  if (kind == "conv2d" || kind == "conv3d") return propose_convolution;
+  if (is_input_grad(kind)) return propose_input_grad;
+  if (is_weight_grad(kind)) return propose_weight_grad;
+  if (kind.ends_with(and_bias) && is_weight_grad(kind.substr(0, kind.size() - and_bias.size())))
+    return propose_with_bias_grad;
+  if (kind.ends_with(and_add) && is_input_grad(kind.substr(0, kind.size() - and_add.size())))
+    return propose_input_grad_and_add;
+  return nullptr;
+}
+
 std::optional<Candidate> candidate_of(const RegionQuery& query, ConvolutionLayouts layouts) {
-  const std::string& kind = query.region.kind;
   try {
-    if (kind == "conv2d") return propose_conv2d(query, layouts);
-    if (kind == "conv2d_input_grad") return propose_input_grad(query, layouts);
-    if (kind == "conv2d_weight_grad") return propose_weight_grad(query, layouts);
-    if (kind == weight_and_bias_grad) return propose_with_bias_grad(query, layouts);
-    if (kind == input_grad_and_add) return propose_input_grad_and_add(query, layouts);
+    return proposer_of(query.region.kind)(query, layouts);
   } catch (const dnnl::error&) {  // the library has no implementation, so nothing is offered
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 // True if the channels of all images and weights fill whole blocks. Then no other layout is faster.
 bool is_in_whole_blocks(const RegionQuery& query, const Candidate& candidate) {
   const auto fits = [&](const Layout& layout, Value value) {
     const Shape& shape = query.type(value).shape;
-    return layout.rank() != 4 || (!layout.blocks().empty() && layout.elements(shape) == shape.elements());
+    return layout.rank() < 4 || (!layout.blocks().empty() && layout.elements(shape) == shape.elements());
   };
   const Region& region = query.region;
   for (std::size_t i = 0; i < region.inputs.size(); ++i)
@@ -107,17 +140,17 @@ class ConvolutionSource final : public KernelSource {
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses& uses) const override {
     if (!multiplies(graph.type({last, 0}).dtype) || !has_elements(graph, {last, 0})) return {};
     if (is_op(graph, last, "add")) return match_add(graph, last, uses);
-    if (is_bias_grad(graph, last) || is_weight_grad(graph, last))
+    if (is_bias_grad(graph, last) || is_weight_grad(name_of(graph, last)))
       return match_weight_and_bias_grad(graph, last, uses);
     return {};
   }
 
-  bool knows(const std::string& kind) const override { return std::ranges::find(kinds, kind) != kinds.end(); }
+  bool knows(const std::string& kind) const override { return proposer_of(kind) != nullptr; }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
     std::vector<Candidate> candidates;
     const DType dtype = query.type(query.region.outputs[0]).dtype;
-    if (!multiplies(dtype) || !is_dense(query, dtype)) return candidates;
+    if (!knows(query.region.kind) || !multiplies(dtype) || !is_dense(query, dtype)) return candidates;
     for (const ConvolutionLayouts layouts : direct_convolution_layouts) {
       auto candidate = candidate_of(query, layouts);
       if (!candidate) continue;

@@ -10,8 +10,8 @@
 
 namespace plexaura::onednn {
 
-// Makes the source of convolutions: conv2d, conv2d_input_grad (also with an addition) and conv2d_weight_grad
-// (also with the gradient of the bias).
+// Makes the source of convolutions over two and three axes: conv2d, conv2d_input_grad (also with an addition) and
+// conv2d_weight_grad (also with the gradient of the bias), and conv3d with the same gradients.
 std::unique_ptr<const KernelSource> make_convolution_source();
 // Makes the source of matrix products: matmul, also with a bias.
 std::unique_ptr<const KernelSource> make_matmul_source();

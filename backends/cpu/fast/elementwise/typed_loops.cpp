@@ -7,6 +7,7 @@
 #include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/elementwise/checked_loops.h"
 #include "backends/cpu/fast/math/double_angles.h"
+#include "backends/cpu/fast/math/double_powers.h"
 #include "backends/cpu/fast/math/double_quotients.h"
 #include "backends/cpu/fast/math/double_special.h"
 #include "core/loops/std_math.h"
@@ -72,18 +73,24 @@ PLEXAURA_INLINE void divided_loop(const std::byte* const* operands, std::byte* o
                                                              reinterpret_cast<T*>(out), count);
 }
 
-// Computes the powers of at most 64 elements. If they have one exponent, its formula may be simple.
-template <class T, template <class, class> class Functor>
-PLEXAURA_INLINE void power_block(const T* bases, const T* exponents, T* y, std::int64_t count,
-                                 const double* options) {
-  const T first = exponents[0];
+constexpr std::int64_t power_block = 64;  // elements
+
+// Computes the powers of at most power_block elements, times the logarithms of the bases, `order` times. Powers with one
+// exponent may have a simple formula. The result may have the address of either operand.
+PLEXAURA_INLINE void powers_of_block(const double* bases, const double* exponents, double* y,
+                                     std::int64_t count, int order) {
+  const double first = exponents[0];
   std::int64_t equal = 0;
 #pragma omp simd reduction(+ : equal)
   for (std::int64_t i = 0; i < count; ++i) equal += exponents[i] == first ? 1 : 0;
-  if (equal == count && simple_powers(bases, first, y, count)) return;
-  const Functor<T, TypedMath<T>> f(options);
+  if (order == 0 && equal == count && simple_powers(bases, first, y, count)) return;
+  double logarithms[power_block];
+  if (order > 0) apply_large<DoubleMath::log>(bases, logarithms, count);
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = f(bases[i], exponents[i]);
+  for (std::int64_t i = 0; i < count; ++i) y[i] = DoublePowers::pow(bases[i], exponents[i]);
+  for (int factor = 0; factor < order; ++factor)
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] == 0. ? y[i] : y[i] * logarithms[i];
 }
 
 // The pieces of threads begin at multiples of 64 elements. So the blocks, and with them the formulas, do not depend on the
@@ -92,17 +99,12 @@ template <class T, template <class, class> class Functor>
 PLEXAURA_INLINE void power_loop(const std::byte* const* operands, std::byte* out, std::int64_t count,
                                 const double* options) {
   constexpr bool has_order = std::is_same_v<Functor<T, StdMath>, functors::PowLog<T, StdMath>>;
-  if (has_order && options[0] != 0) {  // for other orders, logarithms are factors
-    binary_loop<T, Functor>(operands, out, count, options);
-    return;
-  }
-  constexpr std::int64_t block = 64;
+  const int order = has_order ? static_cast<int>(options[0]) : 0;
   const auto* bases = reinterpret_cast<const T*>(operands[0]);
   const auto* exponents = reinterpret_cast<const T*>(operands[1]);
   auto* y = reinterpret_cast<T*>(out);
-  for (std::int64_t begin = 0; begin < count; begin += block)
-    power_block<T, Functor>(bases + begin, exponents + begin, y + begin, std::min(block, count - begin),
-                            options);
+  for (std::int64_t begin = 0; begin < count; begin += power_block)
+    powers_of_block(bases + begin, exponents + begin, y + begin, std::min(power_block, count - begin), order);
 }
 
 // The lists of loops: loop(op, functor, type, operands, form).

@@ -154,6 +154,52 @@ struct DoubleMath : StdMath {
   static PLEXAURA_INLINE double asin(double x) { return atan2(x, sqrt((1. - x) * (1. + x))); }
   static PLEXAURA_INLINE double acos(double x) { return atan2(sqrt((1. - x) * (1. + x)), x); }
 
+ protected:
+  static constexpr double infinity = std::bit_cast<double>(0x7ff0000000000000U);
+  static constexpr double round = 0x1.8p52;  // adding it rounds to an integer
+
+  // x = 2^exponent m with m in [sqrt(1/2), sqrt(2)), for x > 0.
+  struct Scaled {
+    double exponent;
+    double m;
+
+    PLEXAURA_INLINE explicit Scaled(double x) {
+      constexpr std::uint64_t root_of_half = 0x3fe6a09e667f3bcdU;
+      constexpr std::uint64_t fraction = 0x000fffffffffffffU;
+      const bool is_small = x < 2.2250738585072014e-308;  // below the smallest normal number
+      const double normal = is_small ? x * 0x1p54 : x;
+      const std::uint64_t bits = std::bit_cast<std::uint64_t>(normal) - root_of_half + (1024ULL << 52);
+      // The exponent + 1024 becomes the fraction of a double between 2^52 and 2^53.
+      const double biased = std::bit_cast<double>((bits >> 52) | 0x4330000000000000U) - 0x1p52;
+      exponent = biased - (is_small ? 1078. : 1024.);
+      m = std::bit_cast<double>((bits & fraction) + root_of_half);
+    }
+  };
+
+  // Returns (e^r - 1 - r) / r^2 for |r| <= log(2) / 2. The first omitted term is below 5e-18. The terms with even and with
+  // odd powers are added up in two chains, which run side by side.
+  static PLEXAURA_INLINE double exponential_tail(double r) {
+    const double z = r * r;
+    double even = 1. / 479001600;
+    double odd = 1. / 6227020800;
+    even = even * z + 1. / 3628800;
+    odd = odd * z + 1. / 39916800;
+    even = even * z + 1. / 40320;
+    odd = odd * z + 1. / 362880;
+    even = even * z + 1. / 720;
+    odd = odd * z + 1. / 5040;
+    even = even * z + 1. / 24;
+    odd = odd * z + 1. / 120;
+    even = even * z + 0.5;
+    odd = odd * z + 1. / 6;
+    return even + odd * r;
+  }
+
+  // `n` is a whole number from -1022 to 1023.
+  static PLEXAURA_INLINE double power_of_two(double n) {
+    return std::bit_cast<double>((std::bit_cast<std::uint64_t>(n + (round + 1023.))) << 52);
+  }
+
  private:
   // Returns a power of two by which a number is multiplied before it is squared, so that a large square is finite and a
   // small one is a normal number.
@@ -162,8 +208,6 @@ struct DoubleMath : StdMath {
     return size > 1e150 ? 0x1p-600 : of_small;
   }
 
-  static constexpr double infinity = std::bit_cast<double>(0x7ff0000000000000U);
-  static constexpr double round = 0x1.8p52;  // adding it rounds to an integer
   // log(2) in two parts, the first of which has 32 bits, so that its products with exponents have no rounding.
   static constexpr double log2_high = 0x1.62e42feep-1;
   static constexpr double log2_low = 0x1.a39ef35793c76p-33;
@@ -179,29 +223,14 @@ struct DoubleMath : StdMath {
     }
     PLEXAURA_INLINE Reduced(double whole, double rest) : n(whole), r(rest) {}
 
-    // Returns 2^(n + more) e^r. e^r is computed by its series; the first omitted term is below 5e-18. There are two
-    // factors, so that neither overflows or underflows before the result does.
+    // Returns 2^(n + more) e^r. There are two factors, so that neither overflows or underflows before the result does.
     PLEXAURA_INLINE double exponential(double more) const {
       const double power = 1. + (r + r * r * tail());
       const double half = (n * 0.5 + round) - round;
       return power * power_of_two(half) * power_of_two((n - half) + more);
     }
 
-    // Returns (e^r - 1 - r) / r^2.
-    PLEXAURA_INLINE double tail() const {
-      double sum = 1. / 6227020800;
-      sum = sum * r + 1. / 479001600;
-      sum = sum * r + 1. / 39916800;
-      sum = sum * r + 1. / 3628800;
-      sum = sum * r + 1. / 362880;
-      sum = sum * r + 1. / 40320;
-      sum = sum * r + 1. / 5040;
-      sum = sum * r + 1. / 720;
-      sum = sum * r + 1. / 120;
-      sum = sum * r + 1. / 24;
-      sum = sum * r + 1. / 6;
-      return sum * r + 0.5;
-    }
+    PLEXAURA_INLINE double tail() const { return exponential_tail(r); }
   };
 
   // The parts of log(x) for x = 2^e m with m in [sqrt(1/2), sqrt(2)): log(m) = 2 artanh(s) = 2 s + tail, where
@@ -212,16 +241,9 @@ struct DoubleMath : StdMath {
     double tail;
 
     PLEXAURA_INLINE explicit LogParts(double x) {
-      constexpr std::uint64_t root_of_half = 0x3fe6a09e667f3bcdU;
-      constexpr std::uint64_t fraction = 0x000fffffffffffffU;
-      const bool is_small = x < 2.2250738585072014e-308;  // below the smallest normal number
-      const double normal = is_small ? x * 0x1p54 : x;
-      const std::uint64_t bits = std::bit_cast<std::uint64_t>(normal) - root_of_half + (1024ULL << 52);
-      // The exponent + 1024 becomes the fraction of a double between 2^52 and 2^53.
-      const double biased = std::bit_cast<double>((bits >> 52) | 0x4330000000000000U) - 0x1p52;
-      exponent = biased - (is_small ? 1078. : 1024.);
-      const double m = std::bit_cast<double>((bits & fraction) + root_of_half);
-      s = (m - 1.) / (m + 1.);
+      const Scaled of(x);
+      exponent = of.exponent;
+      s = (of.m - 1.) / (of.m + 1.);
       const double z = s * s;
       double sum = 2. / 23;
       sum = sum * z + 2. / 21;
@@ -260,11 +282,6 @@ struct DoubleMath : StdMath {
     sum = sum * z + 0.1999999999995404;
     sum = sum * z - 0.333333333333332;
     return x + x * z * sum;
-  }
-
-  // `n` is a whole number from -1022 to 1023.
-  static PLEXAURA_INLINE double power_of_two(double n) {
-    return std::bit_cast<double>((std::bit_cast<std::uint64_t>(n + (round + 1023.))) << 52);
   }
 };
 

@@ -1,49 +1,68 @@
 #include "backends/cpu/fast/slopes/slope_loops.h"
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/math/vector_math.h"
+#include "backends/cpu/fast/math/math_of.h"
 #include "core/ops/functors.h"
-
-// Each loop has the formula of the op's vjp().
 
 namespace plexaura::fast {
 
-PLEXAURA_CLONES void gelu_grad_loop(const float* x, const float* grad, float* result, std::int64_t count) {
+namespace {
+
+// Each of these functions has the formula of the op's vjp().
+
+template <class T>
+PLEXAURA_INLINE void gelu_grad(const T* x, const T* grad, T* result, std::int64_t count) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    const float density = 0.398942280F * VectorMath::exp(-0.5F * (x[i] * x[i]));
-    result[i] = grad[i] * (0.5F * (1.F + VectorMath::erf(x[i] * 0.707106781F)) + x[i] * density);
+    const T density = T(0.3989422804014327) * MathOf<T>::exp(T(-0.5) * (x[i] * x[i]));
+    result[i] = grad[i] * (T(0.5) * (T(1) + MathOf<T>::erf(x[i] * T(0.70710678118654752))) + x[i] * density);
   }
 }
 
-PLEXAURA_CLONES void gelu_tanh_grad_loop(const float* x, const float* grad, float* result,
-                                         std::int64_t count) {
+template <class T>
+PLEXAURA_INLINE void gelu_tanh_grad(const T* x, const T* grad, T* result, std::int64_t count) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    const float square = x[i] * x[i];
-    const float t = VectorMath::tanh(0.797884561F * (x[i] + 0.044715F * (x[i] * square)));
-    const float rise = 0.398942280F * x[i] * (1.F - t * t) * (1.F + 0.134145F * square);
-    result[i] = grad[i] * (0.5F * (1.F + t) + rise);
+    const T square = x[i] * x[i];
+    const T t = MathOf<T>::tanh(T(0.79788456080286536) * (x[i] + T(0.044715) * (x[i] * square)));
+    const T rise = T(0.3989422804014327) * x[i] * (T(1) - t * t) * (T(1) + T(0.134145) * square);
+    result[i] = grad[i] * (T(0.5) * (T(1) + t) + rise);
   }
 }
 
-PLEXAURA_CLONES void silu_grad_loop(const float* x, const float* grad, float* result, std::int64_t count) {
-  const functors::Sigmoid<float, VectorMath> sigmoid(nullptr);
+template <class T>
+PLEXAURA_INLINE void silu_grad(const T* x, const T* grad, T* result, std::int64_t count) {
+  const functors::Sigmoid<T, MathOf<T>> sigmoid(nullptr);
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    const float s = sigmoid(x[i]);
-    result[i] = grad[i] * (s * (1.F + x[i] * (1.F - s)));
+    const T s = sigmoid(x[i]);
+    result[i] = grad[i] * (s * (T(1) + x[i] * (T(1) - s)));
   }
 }
 
 // The slope is 0 up to and at -3, and 1 from 3 on.
-PLEXAURA_CLONES void hard_swish_grad_loop(const float* x, const float* grad, float* result,
-                                          std::int64_t count) {
+template <class T>
+PLEXAURA_INLINE void hard_swish_grad(const T* x, const T* grad, T* result, std::int64_t count) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
-    const float middle = grad[i] * (x[i] * 0.333333333F + 0.5F);
-    result[i] = x[i] <= -3.F ? 0.F : (x[i] >= 3.F ? grad[i] : middle);
+    const T middle = grad[i] * (x[i] * T(1. / 3) + T(0.5));
+    result[i] = x[i] <= T(-3) ? T(0) : (x[i] >= T(3) ? grad[i] : middle);
   }
 }
+
+}  // namespace
+
+#define PLEXAURA_SLOPE(name, T)                                                                \
+  PLEXAURA_CLONES void name##_loop(const T* x, const T* grad, T* result, std::int64_t count) { \
+    name(x, grad, result, count);                                                              \
+  }
+PLEXAURA_SLOPE(gelu_grad, float)
+PLEXAURA_SLOPE(gelu_tanh_grad, float)
+PLEXAURA_SLOPE(gelu_tanh_grad, double)
+PLEXAURA_SLOPE(silu_grad, float)
+PLEXAURA_SLOPE(silu_grad, double)
+PLEXAURA_SLOPE(hard_swish_grad, float)
+PLEXAURA_SLOPE(hard_swish_grad, double)
+#undef PLEXAURA_SLOPE
 
 }  // namespace plexaura::fast

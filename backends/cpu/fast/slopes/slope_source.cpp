@@ -22,13 +22,21 @@ constexpr double nanoseconds_per_element = 1;
 struct SlopeOp {
   std::string_view kind;  // kind of its regions
   Node (*op)(Operand x);
-  SlopeLoop loop;
+  SlopeLoop<float> floats;
+  SlopeLoop<double> doubles;  // null: single ops are faster
 };
 
+// erf of doubles comes from the standard library, so a loop over gelu's gradient would compute one element at a time.
 constexpr std::array slope_ops{
-    SlopeOp{"gelu grad", [](Operand x) { return gelu(x); }, gelu_grad_loop},
-    SlopeOp{"gelu_tanh grad", [](Operand x) { return gelu(x, {.tanh = true}); }, gelu_tanh_grad_loop},
-    SlopeOp{"silu grad", silu, silu_grad_loop}, SlopeOp{"hard_swish grad", hard_swish, hard_swish_grad_loop}};
+    SlopeOp{"gelu grad", [](Operand x) { return gelu(x); }, gelu_grad_loop, nullptr},
+    SlopeOp{"gelu_tanh grad", [](Operand x) { return gelu(x, {.tanh = true}); }, gelu_tanh_grad_loop,
+            gelu_tanh_grad_loop},
+    SlopeOp{"silu grad", silu, silu_grad_loop, silu_grad_loop},
+    SlopeOp{"hard_swish grad", hard_swish, hard_swish_grad_loop, hard_swish_grad_loop}};
+
+bool has_loop(const SlopeOp& op, DType dtype) {
+  return dtype == DType::float32 || (dtype == DType::float64 && op.doubles != nullptr);
+}
 
 // The gradient of an op as the op's vjp() appends it to a graph.
 struct SlopePattern {
@@ -57,11 +65,12 @@ const SlopeOp* find_slope(std::string_view kind) {
   return found == slope_ops.end() ? nullptr : found;
 }
 
-std::shared_ptr<const Kernel> make_slope(SlopeLoop loop, std::int64_t count) {
+template <class T>
+std::shared_ptr<const Kernel> make_slope(SlopeLoop<T> loop, std::int64_t count) {
   return make_kernel([loop, count](const Binding& at) {
     parallel_pieces(count, nanoseconds_per_element, 64, [&](std::int64_t begin, std::int64_t end) {
-      loop(floats(at.inputs[0]) + begin, floats(at.inputs[1]) + begin, floats(at.outputs[0]) + begin,
-           end - begin);
+      loop(elements<T>(at.inputs[0]) + begin, elements<T>(at.inputs[1]) + begin,
+           elements<T>(at.outputs[0]) + begin, end - begin);
     });
   });
 }
@@ -78,10 +87,10 @@ class SlopeSource final : public KernelSource {
 
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses&) const override {
     const Value result{last, 0};
-    if (!is_float32(graph, result)) return {};
     for (std::size_t i = 0; i < slope_ops.size(); ++i) {
       constexpr int depth = 4;
-      if (!is_alike(scalar_patterns_[i]->graph, scalar_patterns_[i]->result.value(), graph, result, depth))
+      if (!has_loop(slope_ops[i], graph.type(result).dtype) ||
+          !is_alike(scalar_patterns_[i]->graph, scalar_patterns_[i]->result.value(), graph, result, depth))
         continue;
       const SlopePattern pattern(slope_ops[i], graph.type(result));
       PatternMatch match(pattern.graph, {}, graph);
@@ -99,7 +108,7 @@ class SlopeSource final : public KernelSource {
     if (slope == nullptr || !has_elements(query.graph, query.region.outputs[0])) return {};
     std::vector<Candidate> candidates;
     const Candidate plain = row_major_candidate(query);
-    const Shape& shape = query.type(query.region.outputs[0]).shape;
+    const TensorType& type = query.type(query.region.outputs[0]);
     std::vector<Layout> offered;
     for (const auto& given : {query.given[0], query.given[1]}) {
       const Layout layout = given.value_or(plain.outputs[0]);
@@ -109,8 +118,8 @@ class SlopeSource final : public KernelSource {
       candidate.inputs[0] = candidate.inputs[1] = candidate.outputs[0] = layout;
       candidate.in_place = {{0, 0}, {0, 1}};
       candidate.seconds = seconds_of_traffic(query, candidate);
-      candidate.make = [loop = slope->loop, count = layout.elements(shape)] {
-        return make_slope(loop, count);
+      candidate.make = [slope, dtype = type.dtype, count = layout.elements(type.shape)] {
+        return dtype == DType::float64 ? make_slope(slope->doubles, count) : make_slope(slope->floats, count);
       };
       candidates.push_back(std::move(candidate));
     }

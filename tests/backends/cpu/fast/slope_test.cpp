@@ -54,6 +54,22 @@ TEST_CASE("the gradient of an activation is one loop, which agrees with the port
 }
 
 TEST_CASE(
+    "the gradient of an activation of doubles is one loop, unless its functions are the standard library's") {
+  for (const Slope& slope : slopes) {
+    CAPTURE(slope.kind);
+    const Agreement result = agreement(
+        [&](Graph& graph, DType dtype) {
+          const Node x = graph.input("x", {dtype, {9, 700}});
+          return vjp(std::vector{slope.op(x)}, std::vector{graph.input("g", x.type())}, std::vector{x});
+        },
+        {.low = -6, .high = 6, .dtype = DType::float64});
+    CAPTURE(result.program);
+    CHECK(result.uses("(" + slope.kind + ") [fast]") == (slope.kind != "gelu grad"));
+    CHECK(result.worst() < bound_of_doubles);
+  }
+}
+
+TEST_CASE(
     "the gradient of an activation between convolutions reads blocks, and its second gradient is right") {
   for (const Slope& slope : slopes)
     for (const std::int64_t channels : {3, 16, 17}) {

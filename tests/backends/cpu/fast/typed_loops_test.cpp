@@ -165,7 +165,10 @@ TEST_CASE("hypot, atan2 and pow of doubles are within their stated errors, and h
       for (const double b : special) check(a, b);
     const Tensor drawn_values = drawn({DType::float64, {20000}}, "values", {.low = -2, .high = 2});
     const std::span<const double> values = drawn_values.as<double>();
-    for (std::size_t i = 0; i + 1 < values.size(); i += 2) check(values[i], values[i + 1]);
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
+      check(values[i], values[i + 1]);
+      check(1.06 + 0.18 * values[i], 1000 * values[i + 1]);
+    }
   }
 }
 
@@ -234,6 +237,7 @@ TEST_CASE("erfinv, digamma and trigamma of doubles are within their stated error
   };
   for (const auto& [low, high] : std::vector<std::pair<double, double>>{{-0.999, 0.999},
                                                                         {0.84, 0.86},
+                                                                        {0.98, 0.999},
                                                                         {-1e-20, 1e-20},
                                                                         {1 - 1e-6, 1},
                                                                         {1 - 1e-9, 1},
@@ -248,7 +252,7 @@ TEST_CASE("erfinv, digamma and trigamma of doubles are within their stated error
         const long double error = wanted > 0.5L ? (1 - wanted) - std::erfc(x) : std::erf(x) - wanted;
         x -= error * 0.886226925452758013649L * std::exp(x * x);
       }
-      CHECK(units(found[i], x) < 6);
+      CHECK(units(found[i], x) < 3);
     }
   }
   for (const auto& [low, high] : std::vector<std::pair<double, double>>{{1e-300, 1e-3},
