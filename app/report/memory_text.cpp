@@ -27,8 +27,9 @@ std::string activations_text(const Program& program) {
 std::string memory_sentence(const Trainer& trainer, const TrainerOptions& options) {
   if (!options.memory) return {};
   const StepMemory& memory = trainer.programs().memory();
-  std::string text = fmt::format("training.memory {}: a step needs {}",
-                                 text_of_bytes(static_cast<std::size_t>(*options.memory)), text_of_bytes(memory.bytes));
+  std::string text =
+      fmt::format("training.memory {}: a step needs {}",
+                  text_of_bytes(static_cast<std::size_t>(*options.memory)), text_of_bytes(memory.bytes));
   if (memory.bytes < memory.unlimited_bytes)
     text += fmt::format(
         " instead of {}, because values are computed again in {:.1f} % of the time of the forward and the "

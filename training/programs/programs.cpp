@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ranges>
 #include <set>
 
@@ -88,18 +89,17 @@ std::string parameters_text(std::size_t bytes) {
 
 // Returns a text about the memory that a step with micro-batches of this size needs, and how to reduce it.
 std::string plan_text(std::int64_t samples, std::size_t arena_bytes, std::size_t parameter_bytes,
-                      DType precision) {
+                      DType precision, bool has_limit) {
+  std::vector<std::string> remedies{"lower training.batch_size", "raise training.micro_batches"};
   if (size_of(precision) > size_of(DType::bfloat16))
-    return fmt::format(
-        "{} bytes of intermediate values are planned for {} samples at a time, in addition to {} bytes of "
-        "parameters, gradients and the optimizer's state; lower training.batch_size, raise "
-        "training.micro_batches, or set training.precision to bfloat16",
-        arena_bytes, samples, parameter_bytes);
+    remedies.emplace_back("set training.precision to bfloat16");
+  if (!has_limit) remedies.emplace_back("set training.memory, with which values are computed again");
+  const std::string last = remedies.back();
+  remedies.pop_back();
   return fmt::format(
       "{} bytes of intermediate values are planned for {} samples at a time, in addition to {} bytes of "
-      "parameters, gradients and the optimizer's state; lower training.batch_size or raise "
-      "training.micro_batches",
-      arena_bytes, samples, parameter_bytes);
+      "parameters, gradients and the optimizer's state; {}, or {}",
+      arena_bytes, samples, parameter_bytes, fmt::join(remedies, ", "), last);
 }
 
 template <class Kind>
@@ -326,8 +326,8 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
   }
   find_memory(bytes);
   check_memory(adding);
-  const std::string plan =
-      plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
+  const std::string plan = plan_text(gradients_.rbegin()->first, bytes, of_parameters,
+                                     store_.types().precision(), options_.memory.has_value());
   allocate(plan, [&] {
     workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
     if (strategy_.parts.updates_late) make_updates_late();
