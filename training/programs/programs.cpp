@@ -191,7 +191,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   try {
     program = compile(*model.graph, outputs, backend_, options);
   } catch (const MemoryLimitError& error) {
-    throw too_much_memory(name_of_program(samples), error.least_bytes(), true, samples);
+    throw too_much_memory(name_of_program(samples), error.least_bytes(), true, remedies(samples));
   }
   if (options_.draws_parts && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
@@ -210,8 +210,10 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
 void TrainingPrograms::find_other_memory(const BatchPlan& train, const BatchPlan& validation) {
   std::int64_t samples = largest_size(train);
   if (validation.samples > 0) samples = std::max(samples, largest_size(validation));
-  memory_.others = input_bytes(*build(samples).graph) +
-                   parameter_bytes(store_.placement(), store_.states(), train.micro_batches > 1);
+  Graph inputs;
+  const ModelInputs of_batch(inputs, fields_, samples, store_.dtype());
+  memory_.others =
+      input_bytes(inputs) + parameter_bytes(store_.placement(), store_.states(), train.micro_batches > 1);
 }
 
 // Places the store on all ranks by the placement of rank 0.
@@ -349,23 +351,28 @@ void TrainingPrograms::find_memory(std::size_t arena_bytes) {
 void TrainingPrograms::check_memory(
     const std::map<std::int64_t, std::shared_ptr<const Program>>& adding) const {
   if (!options_.memory) return;
-  const auto check = [&](const std::string& name, std::size_t arena_bytes, std::int64_t samples) {
+  const auto check = [&](const std::string& name, std::size_t arena_bytes, const std::string& helps) {
     if (arena_bytes > arena_limit(*options_.memory, memory_.others))
-      throw too_much_memory(name, arena_bytes, false, samples);
+      throw too_much_memory(name, arena_bytes, false, helps);
   };
-  check("the update", update_->arena_bytes, 1);
-  for (const auto& [samples, program] : adding) check("the sum over micro-batches", program->arena_bytes, 1);
-  check("a batch of the validation", evaluator_.arena_bytes(), gradients_.rbegin()->first);
+  // Neither of these depends on the size of a batch.
+  check("the update", update_->arena_bytes, "");
+  for (const auto& [samples, program] : adding) check("the sum over micro-batches", program->arena_bytes, "");
+  check("a batch of the validation", evaluator_.arena_bytes(), remedies(gradients_.rbegin()->first));
 }
 
 StepMemoryError TrainingPrograms::too_much_memory(const std::string& program, std::size_t arena_bytes,
-                                                  bool recomputes, std::int64_t samples) const {
+                                                  bool recomputes, const std::string& helps) const {
   return StepMemoryError({.program = program,
                           .memory = *options_.memory,
                           .least = memory_.others + arena_bytes,
                           .others = memory_.others,
                           .recomputes = recomputes,
-                          .remedies = remedies_for(samples, *options_.memory, memory_.others)});
+                          .remedies = helps});
+}
+
+std::string TrainingPrograms::remedies(std::int64_t samples) const {
+  return remedies_for(samples, *options_.memory, memory_.others);
 }
 
 void TrainingPrograms::make_updates_late() {
