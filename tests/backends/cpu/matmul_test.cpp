@@ -303,6 +303,7 @@ OverwrittenRuns run_with_two_weights(Backend& backend, std::int64_t steps, DType
   const auto program =
       compile(graph, std::vector<ProgramOutput>{{.node = result}}, backend, {.types = types});
   ParameterStore store({{.name = "w", .type = type, .initialiser = {}}});
+  store.set_types(types);
   VM vm(program, backend, {.store = &store});
   std::vector<Tensor> values;
   for (const Program::Feed& feed : program->feeds) values.push_back(drawn(feed.type, feed.name));
