@@ -22,7 +22,9 @@ bool has_ipv6() {
 class SilentHost {
  public:
   explicit SilentHost(int port) {
-    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<std::uint16_t>(port))};
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
     const auto* const bound = reinterpret_cast<const sockaddr*>(&address);
     sockets_.emplace_back(socket(AF_INET, SOCK_STREAM, 0));
