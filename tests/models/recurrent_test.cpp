@@ -198,6 +198,7 @@ TEST_CASE("a bidirectional LSTM reads the sequence from both ends in each layer"
 
 TEST_CASE("a bidirectional layer visits its sequence backwards without copying it") {
   layers::Gru gru(in, hidden, {.bidirectional = true});
+  const ParameterStore store = make_store(gru, DType::float32, 1);
   Graph graph;
   gru(graph.input("x", {DType::float32, {samples, steps, in}}));
   const std::string text = to_text(graph);
