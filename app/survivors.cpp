@@ -243,7 +243,7 @@ void Survivors::proceed(Trainer* trainer, RunReport* report) {
   report_event(EventKind::survived, group_->living->size(), sentence);
   if (ranks().rank() == 0) report->speak(files_);
   report->say(sentence);
-  if (const std::string text = memory_sentence(*trainer, options_.trainer); !text.empty()) report->say(text);
+  report->say(memory_sentence(*trainer, options_.trainer));
 }
 
 // Returns the parts of a step that this rank computes. All ranks compute the same division.

@@ -44,20 +44,6 @@ std::unique_ptr<Backend> open_device(const CommandLine& line, RunOptions& option
   return open_described_backend(line.backend, line.device);
 }
 
-// Returns the memory of intermediate values. The lower bound holds for the instructions of the program, so that
-// it says nothing about other choices of instructions that run again.
-std::string activations_text(const Program& program) {
-  const auto bytes = [](std::size_t count) { return bytes_text(static_cast<double>(count)); };
-  const std::string text =
-      fmt::format("memory       {} for activations of the largest micro-batch", bytes(program.arena_bytes));
-  const auto again = std::ranges::count_if(program.instructions, &Instruction::is_again);
-  if (again == 0)
-    return fmt::format("{} (no plan can need less than {})\n", text,
-                       bytes(program.estimates.arena_lower_bound));
-  return fmt::format("{}\n             {} without training.memory, which computes {} instructions again\n",
-                     text, bytes(program.estimates.unlimited_arena_bytes), again);
-}
-
 std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandLine& line) {
   const Program& program = trainer.programs().largest();
   std::string text = summary(*setup.model) + "\n";
@@ -69,10 +55,6 @@ std::string plan_text(const Setup& setup, const Trainer& trainer, const CommandL
                       program.reorders);
   if (line.print_program) text += program.to_text() + "\n";
   return text;
-}
-
-void say_if_any(RunReport& report, const std::string& sentence) {
-  if (!sentence.empty()) report.say(sentence);
 }
 
 void say_choice(RunReport& report, const ChoiceReport& choice) {
@@ -214,9 +196,9 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   const std::string unlike = find_difference(ranks, "the kind of processor", backend->info().kind);
   std::optional<Rebroadcast> realigning;
   if (!unlike.empty()) strategy = realign(strategy, ranks, setup.options.rebroadcast_every, realigning);
-  say_if_any(*report, choice.remark);
-  say_if_any(*report, remark_on_speed(setup.options.types, *backend));
-  say_if_any(*report, remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
+  report->say(choice.remark);
+  report->say(remark_on_speed(setup.options.types, *backend));
+  report->say(remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
   for (const ChoiceReport& choice : setup.choices) say_choice(*report, choice);
   Survivors survivors(roles, strategy, setup.options, backend->info().kind, files_of(line));
   TrainerParts parts = parts_of(setup, work);
@@ -230,8 +212,8 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
     return end_with_others(survivors, trial);
   }
   Trainer trainer(std::move(parts), setup.options.trainer);
-  if (choice.tuner && ranks.rank() == 0) say_if_any(*report, keep_kernel_choice(*choice.tuner));
-  say_if_any(*report, memory_sentence(trainer, setup.options.trainer));
+  if (choice.tuner && ranks.rank() == 0) report->say(keep_kernel_choice(*choice.tuner));
+  report->say(memory_sentence(trainer, setup.options.trainer));
   for (const std::string& op : trainer.programs().ops_on_host()) report->say(host_op_sentence(op, *backend));
   if (line.dry_run) {
     together(ranks, "printing", [&] {

@@ -223,13 +223,13 @@ void predict(const CommandLine& line, const RunData& data, const TrainerOptions&
         fmt::format("unreadable files that were left out: {}; the first: {}", skipped.count, skipped.first));
 }
 
+// Frees the store, whose weights are copied.
 void generate(const GenerateOptions& generate, const RunData& data, const TrainerOptions& options,
-              Model& model, ParameterStore& store, Backend& backend) {
-  std::set<std::string> ops_on_host;
-  print_output(
-      generated_text(generate, model, *data.trained.vocabulary, store, backend, options.strict, ops_on_host) +
-      "\n");
-  report_ops_on_host(ops_on_host, backend);
+              Model& model, std::optional<ParameterStore>& store, Backend& backend) {
+  NextTokenLogits next_logits(model, *store, backend, options.strict, generate.count);
+  store.reset();
+  print_output(generated_text(generate, next_logits, *data.trained.vocabulary) + "\n");
+  report_ops_on_host(next_logits.ops_on_host(), backend);
 }
 
 }  // namespace
@@ -249,7 +249,7 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
   const auto backend = together(ranks, "opening the backend", [&] { return open_backend(line.backend); });
   std::string remark;
   std::string averages;
-  ParameterStore store = together(ranks, "loading the weights", [&] {
+  std::optional<ParameterStore> store = together(ranks, "loading the weights", [&] {
     if (!line.evaluate && ranks.size() > 1)
       throw UserError(fmt::format("{} is for one rank; start the program without mpirun",
                                   line.predict.empty() ? "--generate" : "--predict"));
@@ -267,8 +267,8 @@ int use_model(const CommandLine& line, Communicator& ranks, const RunData& data,
     });
     return loaded;
   });
-  if (line.evaluate) evaluate(ranks, data, options.trainer, model, store, *backend);
-  if (!line.predict.empty()) predict(line, data, options.trainer, model, store, *backend);
+  if (line.evaluate) evaluate(ranks, data, options.trainer, model, *store, *backend);
+  if (!line.predict.empty()) predict(line, data, options.trainer, model, *store, *backend);
   if (line.generate.count > 0) generate(line.generate, data, options.trainer, model, store, *backend);
   for (const std::string& sentence : {averages, remark})
     if (!sentence.empty() && ranks.rank() == 0) print_error(sentence);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -41,6 +42,10 @@ std::shared_ptr<ImagePairs> open_part(const Section& data, const DataOptions& op
   require_folder(data, "path", options.path / part);
   require_folder(data, "targets", options.target_folder / part);
   return std::make_shared<ImagePairs>(options.path / part, options.target_folder / part, images, mask);
+}
+
+void keep(std::shared_ptr<ImagePairs>& pairs, std::span<const std::int64_t> indices) {
+  pairs = std::make_shared<ImagePairs>(*pairs, indices);
 }
 
 std::vector<std::int64_t> alike(const ImagePairs& pairs) {
@@ -133,20 +138,20 @@ void check_image_targets(const Section& data, const DataOptions& options, DataUs
 RunData open_image_pairs(const Section& data, const Section& model, const DataOptions& options,
                          const std::optional<TrainedData>& trained) {
   constexpr std::uint64_t seed = 1;
+  constexpr std::span<const std::int64_t> no_pairs;
   const std::optional<MaskOptions> mask = mask_options(data, model, options, trained);
   const ImageFolderOptions centred = without_augmentation(options.images);
-  const auto train = open_part(data, options, options.images, mask, "train");
-  const auto validation = open_part(data, options, centred, mask, options.validates() ? "val" : "train");
+  auto train = open_part(data, options, options.images, mask, "train");
+  auto validation = options.validates() ? open_part(data, options, centred, mask, "val")
+                                        : std::make_shared<ImagePairs>(*train, no_pairs);
   RunData found;
   found.origin = fnv_start;
   for (std::int64_t i = 0; i < train->size(); ++i) found.origin = fnv(train->name(i) + '\n', found.origin);
   found.origin = fnv(mask ? "masks" : "images", found.origin);
-  if (options.use_fraction) train->keep(stratified_fraction(alike(*train), *options.use_fraction, seed));
-  if (options.limit) train->keep(stratified_limit(alike(*train), *options.limit, seed));
-  if (!options.validates())
-    validation->keep({});
-  else if (options.validation_limit)
-    validation->keep(stratified_limit(alike(*validation), *options.validation_limit, seed));
+  if (options.use_fraction) keep(train, stratified_fraction(alike(*train), *options.use_fraction, seed));
+  if (options.limit) keep(train, stratified_limit(alike(*train), *options.limit, seed));
+  if (options.validates() && options.validation_limit)
+    keep(validation, stratified_limit(alike(*validation), *options.validation_limit, seed));
   IgnoredFiles ignored = train->ignored();
   if (options.validates()) ignored += validation->ignored();
   found.pixels = pixel_scale_of(options.pixels, data);

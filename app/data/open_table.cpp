@@ -14,6 +14,7 @@
 #include "training/data/tables/categories.h"
 #include "training/data/tables/csv.h"
 #include "training/data/tables/csv_stream.h"
+#include "training/loop/signals.h"
 
 namespace plexaura {
 
@@ -140,7 +141,8 @@ std::shared_ptr<const StreamSource> table_stream(const DataOptions& options, Tas
   CsvStreamOptions rows{.csv = options.csv,
                         .scale = joined(of_table.scale, of_table.target_scale),
                         .targets = std::ssize(of_table.targets),
-                        .targets_are_labels = task == Task::multi_label};
+                        .targets_are_labels = task == Task::multi_label,
+                        .is_to_end = [] { return StopSignals::received() != 0; }};
   use_columns_of(of_table, rows.csv);
   rows.csv.class_names = of_table.classes;
   return std::make_shared<CsvStream>(*options.stream.command, std::move(rows));

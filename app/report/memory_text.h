@@ -7,6 +7,10 @@
 
 namespace plexaura {
 
+// Returns the memory of the intermediate values of a program, for --dry-run. The lower bound holds for the instructions of
+// the program, so that it says nothing about other choices of instructions that run again.
+std::string activations_text(const Program& program);
+
 // Returns a sentence about what training.memory has changed and what that costs; empty without a limit.
 std::string memory_sentence(const Trainer& trainer, const TrainerOptions& options);
 

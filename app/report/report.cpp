@@ -194,7 +194,9 @@ void RunReport::epoch(const EpochRecord& record) {
   if (straggler) say(fmt::format("epoch {}/{}  {}", record.epoch + 1, epochs_, straggler_text(*straggler)));
 }
 
-void RunReport::say(const std::string& line) { show(printable(line)); }
+void RunReport::say(const std::string& line) {
+  if (!line.empty()) show(printable(line));
+}
 
 void RunReport::show(const std::string& text) {
   if (!speaks_) return;

@@ -32,7 +32,8 @@ class RunReport final : public TrainingObserver {
   // Makes this rank the speaking one, because the former one was lost. If it cannot open a file, it prints an
   // error and continues without this file.
   void speak(const RecordFiles& files);
-  void say(const std::string& line);  // shows a line, in the form that printable() returns
+  // Shows a line, in the form that printable() returns. Ignores an empty one.
+  void say(const std::string& line);
   void log(std::span<const JsonField> fields);
   void show(const std::string& text);  // shows several lines, unchanged
 

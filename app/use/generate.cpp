@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "app/use/next_token_logits.h"
 #include "core/base/error.h"
 #include "core/base/utf8.h"
 
@@ -53,11 +52,9 @@ std::int64_t drawn_token(std::span<const double> logits, const Vocabulary& vocab
   return tokens[std::min(static_cast<std::size_t>(drawn - sums.begin()), tokens.size() - 1)].second;
 }
 
-std::string generated_text(const GenerateOptions& options, Model& model, const Vocabulary& vocabulary,
-                           ParameterStore& store, Backend& backend, bool strict,
-                           std::set<std::string>& ops_on_host) {
+std::string generated_text(const GenerateOptions& options, NextTokenLogits& next_logits,
+                           const Vocabulary& vocabulary) {
   check_prompt(options.prompt, vocabulary.kind());
-  NextTokenLogits next_logits(model, store, backend, strict, options.count);
   Random random({static_cast<std::uint64_t>(options.seed)});
   std::vector<std::int32_t> tokens = vocabulary.encode(options.prompt);
   std::string text = options.prompt;
@@ -66,7 +63,6 @@ std::string generated_text(const GenerateOptions& options, Model& model, const V
     tokens.push_back(static_cast<std::int32_t>(token));
     text += vocabulary.text_of(token);
   }
-  ops_on_host.merge(next_logits.ops_on_host());
   return text;
 }
 

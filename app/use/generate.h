@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <span>
 #include <string>
 
 #include "app/options/command_line.h"
-#include "models/zoo/model.h"
+#include "app/use/next_token_logits.h"
 #include "training/data/random.h"
 #include "training/data/text/vocabulary.h"
 
@@ -19,10 +18,9 @@ std::int64_t drawn_token(std::span<const double> logits, const Vocabulary& vocab
                          const GenerateOptions& options, Random& random);
 
 // Returns the prompt and the tokens after it, each of which depends on the tokens before it that fit into one window. The
-// same options and weights give the same text. The store contains the weights. For `strict` and `ops_on_host` see
-// predictions(). Throws UserError for an empty prompt, and one that is not UTF-8 unless the tokens are bytes.
-std::string generated_text(const GenerateOptions& options, Model& model, const Vocabulary& vocabulary,
-                           ParameterStore& store, Backend& backend, bool strict,
-                           std::set<std::string>& ops_on_host);
+// same options and weights give the same text. `next_logits` has not been called before. Throws UserError for an empty
+// prompt, and one that is not UTF-8 unless the tokens are bytes.
+std::string generated_text(const GenerateOptions& options, NextTokenLogits& next_logits,
+                           const Vocabulary& vocabulary);
 
 }  // namespace plexaura

@@ -18,7 +18,8 @@ namespace plexaura {
 // windows, too, if these take less time.
 class NextTokenLogits {
  public:
-  // Copies the weights to a store that also has the buffers of the incremental model. The model must outlive this object.
+  // Copies the weights to a store that also has the buffers of the incremental model. The caller may destroy its own store
+  // then, so that the weights are in memory once. The model must outlive this object.
   // For `strict` see CompileOptions. `calls` is the number of calls that will be made.
   NextTokenLogits(Model& model, const ParameterStore& weights, Backend& backend, bool strict,
                   std::int64_t calls);

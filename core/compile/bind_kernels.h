@@ -62,16 +62,16 @@ struct Lowered {
   Value storage_of(Value value) const;  // follows views to the value that owns the memory
   // Returns the same program with a graph of its own.
   Lowered copy() const {
-    return {plexaura::copy(*graph, roots).graph,
-            roots,
-            steps,
-            layouts,
-            alias_of,
-            shadows,
-            targets,
-            stored,
-            parameter_layouts,
-            reorders};
+    return {.graph = plexaura::copy(*graph, roots).graph,
+            .roots = roots,
+            .steps = steps,
+            .layouts = layouts,
+            .alias_of = alias_of,
+            .shadows = shadows,
+            .targets = targets,
+            .stored = stored,
+            .parameter_layouts = parameter_layouts,
+            .reorders = reorders};
   }
 };
 

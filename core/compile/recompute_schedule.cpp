@@ -52,8 +52,11 @@ void RecomputeSchedule::find_steps(const Lowered& lowered, const std::map<Value,
       index_[value] = values_.size();
       const auto bytes =
           static_cast<std::size_t>(lowered.layouts.at(value).bytes(lowered.graph->type(value)));
-      values_.push_back(
-          {.bytes = whole_granules(bytes), .writer = index, .last_early = index, .last_forward = index});
+      values_.push_back({.bytes = whole_granules(bytes),
+                         .exact_bytes = bytes,
+                         .writer = index,
+                         .last_early = index,
+                         .last_forward = index});
     }
     if (step.is_backward) backward_ = std::min(backward_, index);
     steps_.push_back(std::move(step));
@@ -195,7 +198,8 @@ std::size_t RecomputeSchedule::peak(const std::vector<ScheduledStep>& order, con
       const std::size_t target = 2 * step.writes[output] + (at.again ? 1 : 0);
       const std::size_t source = source_of(input);
       bool is_free = lives.memory_of[target] == target && lives.all[source].last == position &&
-                     !lives.all[source].pinned && values_[target / 2].bytes == values_[source / 2].bytes;
+                     !lives.all[source].pinned &&
+                     values_[target / 2].exact_bytes == values_[source / 2].exact_bytes;
       for (std::size_t other = 0; other < step.reads.size() && is_free; ++other)
         is_free = other == input || step.reads[other] == nowhere || source_of(other) != source;
       if (!is_free) continue;

@@ -62,7 +62,8 @@ class PLEXAURA_API RecomputeSchedule {
 
   // A value in the arena.
   struct StoredValue {
-    std::size_t bytes;
+    std::size_t bytes;        // in whole granules
+    std::size_t exact_bytes;  // an output may take the memory of an input that has as many
     std::size_t writer;
     // The last instruction that reads the first copy of the value, if there is a second one.
     std::size_t last_early;

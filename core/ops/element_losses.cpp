@@ -27,21 +27,29 @@ Node huber_of(Operand prediction, Operand target, double delta, double divisor) 
       prediction, target, Domain::floats, {{"delta", "divisor"}, {delta, divisor}}, Precision::wide);
 }
 
-void require_above_0(std::string_view loss, const Operand& prediction, const Operand& target,
-                     const char* what, double number) {
-  require_that(number > 0 && std::isfinite(number), loss, {prediction, target},
-               fmt::format("{} must be a finite number above 0, not {}", what, number));
+struct Range {
+  double least;
+  double most;
+};
+
+// Returns the positive numbers that a dtype holds, without those that kernels may replace by 0 because they are denormal.
+// Kernels of float16 compute with float32, in which its denormal numbers, from 2^-24 on, are normal.
+Range positive_range(DType dtype) {
+  if (dtype == DType::float64)
+    return {std::numeric_limits<double>::min(), std::numeric_limits<double>::max()};
+  if (dtype == DType::float16) return {0x1p-24, 65504};
+  const double most = dtype == DType::bfloat16 ? 0x1.FEp127 : std::numeric_limits<float>::max();
+  return {std::numeric_limits<float>::min(), most};
 }
 
-// Refuses a number that a kernel would round to 0 or infinity before it divides by it. Kernels of float16 compute with
-// float32, but the gradient holds the number in float16, whose smallest number is 2^-24.
-void require_divisor(std::string_view loss, const Operand& prediction, const Operand& target,
-                     const char* what, double number) {
+// Refuses a number of a loss that is not above 0, and one that kernels of the operands' dtype would round to 0 or
+// infinity.
+void require_positive(std::string_view loss, const Operand& prediction, const Operand& target,
+                      const char* what, double number) {
+  require_that(number > 0 && std::isfinite(number), loss, {prediction, target},
+               fmt::format("{} must be a finite number above 0, not {}", what, number));
   const DType dtype = prediction.node().dtype();
-  const bool is_double = dtype == DType::float64;
-  const double least_float = dtype == DType::float16 ? 0x1p-24 : std::numeric_limits<float>::min();
-  const double least = is_double ? std::numeric_limits<double>::min() : least_float;
-  const double most = is_double ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const auto [least, most] = positive_range(dtype);
   require_that(number >= least && number <= most, loss, {prediction, target},
                fmt::format("{} must be from {} to {} for {}, not {}; cast() the operands to a wider type",
                            what, least, most, name_of(dtype), number));
@@ -62,14 +70,13 @@ Node l1(Operand prediction, Operand target, Reduction reduction) {
 
 Node smooth_l1(Operand prediction, Operand target, double beta, Reduction reduction) {
   const LossOf loss("smooth_l1", {prediction, target});
-  require_above_0("smooth_l1", prediction, target, "beta", beta);
-  require_divisor("smooth_l1", prediction, target, "beta", beta);
+  require_positive("smooth_l1", prediction, target, "beta", beta);
   return reduce_losses(huber_of(prediction, target, beta, beta), reduction);
 }
 
 Node huber(Operand prediction, Operand target, double delta, Reduction reduction) {
   const LossOf loss("huber", {prediction, target});
-  require_above_0("huber", prediction, target, "delta", delta);
+  require_positive("huber", prediction, target, "delta", delta);
   return reduce_losses(huber_of(prediction, target, delta, 1), reduction);
 }
 
@@ -92,7 +99,7 @@ Node poisson_nll(Operand prediction, Operand target, Reduction reduction) {
 
 Node gaussian_nll(Operand prediction, Operand target, Operand variance, double epsilon, Reduction reduction) {
   const LossOf loss("gaussian_nll", {prediction, target, variance});
-  require_above_0("gaussian_nll", prediction, target, "epsilon", epsilon);
+  require_positive("gaussian_nll", prediction, target, "epsilon", epsilon);
   const Node bounded = clip(variance, epsilon, std::numeric_limits<double>::infinity());
   return reduce_losses(0.5 * (log(bounded) + square(prediction - target) / bounded), reduction);
 }

@@ -15,11 +15,11 @@ namespace plexaura {
 PLEXAURA_API Node l1(Operand prediction, Operand target, Reduction reduction = Reduction::mean);
 
 // With d = |prediction - target|: d^2 / (2 beta) if d < beta, else d - beta / 2. beta must be above 0, and in the range of
-// the dtype. The second derivative is 0 where d is beta.
+// the dtype: for float16 from 2^-24 to 65504. The second derivative is 0 where d is beta.
 PLEXAURA_API Node smooth_l1(Operand prediction, Operand target, double beta = 1,
                             Reduction reduction = Reduction::mean);
 
-// delta times smooth_l1 with beta = delta. delta must be above 0.
+// delta times smooth_l1 with beta = delta. delta must be above 0, and in the range of the dtype.
 PLEXAURA_API Node huber(Operand prediction, Operand target, double delta = 1,
                         Reduction reduction = Reduction::mean);
 
@@ -36,7 +36,8 @@ PLEXAURA_API Node kl_div(Operand prediction, Operand target, Reduction reduction
 PLEXAURA_API Node poisson_nll(Operand prediction, Operand target, Reduction reduction = Reduction::mean);
 
 // (log(v) + (prediction - target)^2 / v) / 2 with v = max(variance, epsilon): the negative log-likelihood of a normal
-// distribution without its constant term. All three operands have the same type and shape. epsilon must be above 0.
+// distribution without its constant term. All three operands have the same type and shape. epsilon must be above 0, and in the
+// range of the dtype.
 // A variance below epsilon has no gradient.
 PLEXAURA_API Node gaussian_nll(Operand prediction, Operand target, Operand variance, double epsilon = 1e-6,
                                Reduction reduction = Reduction::mean);

@@ -57,10 +57,14 @@ NO_STATEMENT = {"return", "throw", "break", "continue", "using", "const", "auto"
                 "delete", "default", "else", "constexpr", "struct", "class", "template", "typename", "goto", "public", "private"}
 
 
+# Functions whose second argument is the cost of a turn. It decides how many threads share the work, and not the results.
+SHARE_WORK = {"parallel_for", "parallel_pieces"}
+
+
 def faults_of(file, text):
-    """Yields every fault of this source, in order."""
-    found = []
-    for fault in Finder(file, Source(text)).find():
+    """Returns every fault of this source, in order."""
+    source, found = Source(text), []
+    for fault in Finder(file, source).find():
         if fault and len(fault.before) <= 400 and not any(is_same(fault, other) or crosses(fault, other) for other in found):
             found.append(fault)
     seen = {}
@@ -68,7 +72,16 @@ def faults_of(file, text):
         key = (file, fault.edit())
         seen[key] = seen.get(key, 0) + 1
         fault.id = hashlib.sha1(repr((key, seen[key])).encode()).hexdigest()[:7]
-    return found
+    costs = list(costs_of(source))
+    return [fault for fault in found if not any(begin <= fault.begin and fault.end <= end for begin, end in costs)]
+
+
+def costs_of(source):
+    """Yields the positions at which the costs of shared work begin and end."""
+    for i in range(len(source.tokens) - 1):
+        if source.word(i) in SHARE_WORK and source.word(i + 1) == "(" and source.opens(i + 1):
+            for first, last in source.arguments(i + 1)[1:2]:
+                yield source.tokens[first].begin, source.tokens[last].end
 
 
 def is_same(a, b):

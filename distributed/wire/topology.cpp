@@ -86,8 +86,12 @@ bool Topology::sees_process_of(int rank) const {
          mine.process_space != "unknown";
 }
 
+// True too if another process has the id of the rank's process by now.
 bool Topology::is_dead(int rank) const {
-  return sees_process_of(rank) && kill(of(rank).process, 0) != 0 && errno == ESRCH;
+  if (!sees_process_of(rank)) return false;
+  if (kill(of(rank).process, 0) != 0 && errno == ESRCH) return true;
+  const std::int64_t start = process_state(of(rank).process).start;
+  return start > 0 && start != of(rank).process_start;
 }
 
 // True if the process is stopped. Compares the start time too, because another process may have this id by

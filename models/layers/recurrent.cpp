@@ -6,7 +6,6 @@
 
 #include "core/base/error.h"
 #include "core/graph/graph.h"
-#include "core/ops/arrange.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
 #include "core/ops/dropout.h"
@@ -182,21 +181,16 @@ Node Recurrent::first_products(const Weights& weights, const Node& x) const {
 
 Recurrence Recurrent::run_direction(const Weights& weights, const Node& products, bool is_backward,
                                     const std::vector<Node>& state) const {
-  if (is_backward) {
-    Recurrence backward = run_direction(weights, flip(products, {0}), false, state);
-    backward.sequence = flip(backward.sequence, {0});
-    return backward;
-  }
   Graph& graph = products.graph();
   const bool adds_in_loop = weights.recurrent_bias != nullptr && !adds_products();
-  const ScanStep loop =
-      scan({products}, state, [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
-        Node recurrent = matmul(carries[0], weights.recurrent->in(graph), {.transpose_b = true});
-        if (adds_in_loop) recurrent = recurrent + weights.recurrent_bias->in(graph);
-        std::vector<Node> next = cell(xs[0], recurrent, carries);
-        const Node h = next[0];
-        return ScanStep{std::move(next), {h}};
-      });
+  const auto step = [&](const std::vector<Node>& carries, const std::vector<Node>& xs) {
+    Node recurrent = matmul(carries[0], weights.recurrent->in(graph), {.transpose_b = true});
+    if (adds_in_loop) recurrent = recurrent + weights.recurrent_bias->in(graph);
+    std::vector<Node> next = cell(xs[0], recurrent, carries);
+    const Node h = next[0];
+    return ScanStep{std::move(next), {h}};
+  };
+  const ScanStep loop = scan({products}, state, step, {.reverse = is_backward});
   return {loop.outputs[0], loop.carries};
 }
 

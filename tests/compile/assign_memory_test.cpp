@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/compile/compile.h"
+#include "core/compile/recompute_schedule.h"
 #include "core/ops/binary.h"
 #include "core/ops/unary.h"
 #include "core/vm/vm.h"
@@ -58,7 +59,11 @@ struct Steps {
 
   Assignment assigned(std::initializer_list<Node> roots, bool reuse = true) {
     for (const Node& root : roots) lowered.roots.push_back(root.value());
-    return assign_memory(lowered, homes, reuse);
+    const Assignment memory = assign_memory(lowered, homes, reuse);
+    const RecomputeSchedule schedule(lowered, homes);
+    const KeptSteps all(schedule.steps(), true);
+    if (reuse) CHECK(schedule.peak(schedule.order(all), all) == memory.arena_lower_bound);
+    return memory;
   }
 
   Lowered lowered;

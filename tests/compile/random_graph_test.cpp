@@ -63,16 +63,19 @@ TEST_CASE("random graphs have the same values however they are compiled, and rig
   const auto [first, last] = seeds();
   int derivatives = 0;
   int not_comparable = 0;
+  int limited = 0;
   std::set<std::string> missing = all_ops;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     const GraphReport report = check_recipe(random_recipe(seed), seed);
     CHECK_MESSAGE(report.failure.empty(), description(seed));
     derivatives += report.derivatives;
     not_comparable += report.not_comparable;
+    limited += report.limited;
     for (const std::string& op : report.ops) missing.erase(op);
   }
   CAPTURE(derivatives);
   CHECK(not_comparable * 20 <= derivatives);
+  CAPTURE(limited);
   std::erase_if(missing, is_rare);
   if (last - first >= 290)
     CHECK_MESSAGE(missing.empty(), fmt::format("no graph has {}", fmt::join(missing, ", ")));

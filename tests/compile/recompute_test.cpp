@@ -24,6 +24,7 @@
 #include "tests/support/backend.h"
 #include "tests/support/check_program.h"
 #include "tests/support/error_text.h"
+#include "tests/support/least_arena.h"
 
 namespace plexaura::testing::recompute_test {
 
@@ -109,21 +110,18 @@ const NamedNet nets[] = {{"perceptron", build_perceptron},
                          {"recurrence", build_recurrence},
                          {"penalty", build_penalty}};
 
-std::shared_ptr<const Program> compiled(const Net& net, std::optional<std::size_t> limit = {}) {
+std::vector<ProgramOutput> readable(const Net& net) {
   std::vector<ProgramOutput> outputs;
   for (const Node& node : net.outputs) outputs.push_back({.node = node});
-  return compile(net.graph, outputs, test_backend(), {.memory_limit = limit});
+  return outputs;
 }
 
-// Returns the smallest arena that the program can have.
-std::size_t least_arena(const Net& net) {
-  try {
-    compiled(net, 1);
-  } catch (const MemoryLimitError& error) {
-    return error.least_bytes();
-  }
-  FAIL("a program fits into 1 byte");
-  return 0;
+std::shared_ptr<const Program> compiled(const Net& net, std::optional<std::size_t> limit = {}) {
+  return compile(net.graph, readable(net), test_backend(), {.memory_limit = limit});
+}
+
+std::size_t least_arena_of(const Net& net) {
+  return least_arena(net.graph, readable(net), test_backend()).value();
 }
 
 std::vector<Tensor> results(const Net& net, std::optional<std::size_t> limit = {}) {
@@ -145,13 +143,7 @@ std::vector<Tensor> with_and_without_limit(const Graph& graph, const Node& outpu
   const std::vector<ProgramOutput> outputs{{.node = output}};
   Backend& backend = test_backend();
   std::vector<Tensor> found;
-  std::size_t least = 0;
-  try {
-    compile(graph, outputs, backend, {.memory_limit = 1});
-  } catch (const MemoryLimitError& error) {
-    least = error.least_bytes();
-  }
-  for (const std::optional<std::size_t> limit : {std::optional<std::size_t>{}, std::optional(least)}) {
+  for (const auto& limit : {std::optional<std::size_t>(), least_arena(graph, outputs, backend)}) {
     const auto program = compile(graph, outputs, backend, {.memory_limit = limit});
     ParameterStore store({{"b", type, ParameterRole::buffer, Initialiser::zeros()}});
     store.place(program->placement, backend);
@@ -173,7 +165,7 @@ TEST_CASE("a program with a limit has the bits of the one without, in less memor
     Net net;
     named.build(net);
     const auto whole = compiled(net);
-    const std::size_t least = least_arena(net);
+    const std::size_t least = least_arena_of(net);
     CHECK(least < whole->arena_bytes * 97 / 100);
     const std::vector<Tensor> expected = results(net);
     for (const std::size_t limit : {least, (least + whole->arena_bytes) / 2, whole->arena_bytes - 1}) {
@@ -202,7 +194,7 @@ TEST_CASE("a program that fits is not changed") {
 TEST_CASE("more memory costs no more time") {
   Net net;
   build_convolutions(net);
-  const std::size_t least = least_arena(net);
+  const std::size_t least = least_arena_of(net);
   const std::size_t most = compiled(net)->arena_bytes;
   double seconds = 1e9;
   for (int i = 0; i <= 4; ++i) {
@@ -216,7 +208,7 @@ TEST_CASE("more memory costs no more time") {
 TEST_CASE("a value is computed again just before its first use in the backward pass") {
   Net net;
   build_perceptron(net);
-  const auto program = compiled(net, least_arena(net));
+  const auto program = compiled(net, least_arena_of(net));
   for (std::size_t index = 0; index + 1 < program->instructions.size(); ++index) {
     const Instruction& again = program->instructions[index];
     if (!again.is_again) continue;
@@ -266,14 +258,14 @@ TEST_CASE("the smallest arena is not larger than the one without a limit") {
     Node x = net.input({16, 24});
     for (int layer = 0; layer < depth; ++layer) x = tanh(matmul(x, net.input({24, 24})));
     net.differentiate(mean(x * x));
-    CHECK(least_arena(net) <= compiled(net)->arena_bytes);
+    CHECK(least_arena_of(net) <= compiled(net)->arena_bytes);
   }
 }
 
 TEST_CASE("what cannot fit is refused with the smallest arena that was found") {
   Net net;
   build_perceptron(net);
-  const std::size_t least = least_arena(net);
+  const std::size_t least = least_arena_of(net);
   CHECK(
       error_text<UserError>([&] { compiled(net, least - 1); }) ==
       fmt::format("the intermediate values of the program need {} bytes or more, also if values are computed "

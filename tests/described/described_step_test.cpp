@@ -174,8 +174,10 @@ TEST_CASE(
   has(wide, " of its 85899345920 bytes left: ");
   has(wide, " bytes of intermediate values are planned for 4096 samples at a time, in addition to ");
   has(wide,
-      "; lower training.batch_size, raise training.micro_batches, or set training.precision to bfloat16");
-  has(refusal("bfloat16"), "; lower training.batch_size or raise training.micro_batches");
+      "; lower training.batch_size, raise training.micro_batches, set training.precision to bfloat16, or set "
+      "training.memory, with which values are computed again");
+  has(refusal("bfloat16"),
+      "; lower training.batch_size, raise training.micro_batches, or set training.memory, ");
 }
 
 }  // namespace plexaura::testing::described_step_test

@@ -203,6 +203,21 @@ int main() {{
         self.assertEqual([alike[1]], [fault for fault in alike if is_accepted(fault, [{**entry, "id": alike[1].id}])])
         self.assertFalse(is_accepted(alike[0], [{**entry, "file": "other.cpp"}]))
 
+    def test_nothing_is_sown_into_the_cost_of_shared_work(self):
+        text = "void f(int n) {\n  parallel_for(n + 1, n * 3, [&](int i) { g(i, 2 * n); });\n}\n"
+        edits = {fault.edit() for fault in faults_of("sample.cpp", text)}
+        self.assertLessEqual({"n + 1 → n - 1", "2 * n → 2 / n"}, edits)
+        self.assertFalse(edits & {"n * 3 → n / 3", "n * 3 → n", "3 → 4", "3 → 2"})
+
+    def test_each_accepted_entry_accepts_a_fault(self):
+        accepted = json.loads((ROOT / "dev/mutate_parts/accepted.json").read_text(encoding="utf-8"))
+        faults = {}
+        for file in {entry["file"] for entry in accepted}:
+            path = ROOT / file
+            faults[file] = faults_of(file, path.read_text(encoding="utf-8")) if path.exists() else []
+        dead = [entry for entry in accepted if not any(is_accepted(fault, [entry]) for fault in faults[entry["file"]])]
+        self.assertEqual([], dead, "remove these entries, or give them the ids that dev/mutate --list prints")
+
     def test_a_test_belongs_to_the_source_or_folder_of_its_name(self):
         self.assertTrue(is_named_after("ops_tests ops/slice_test.cpp", "core/ops/slice.cpp"))
         self.assertTrue(is_named_after("backends_tests cpu/pool_test.cpp", "backends/cpu/fast/pool/pool_loops.cpp"))

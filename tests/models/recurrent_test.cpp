@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/autodiff/gradients.h"
+#include "core/graph/print.h"
 #include "core/ops/arrange.h"
 #include "core/ops/binary.h"
 #include "core/ops/concat.h"
@@ -193,6 +194,16 @@ TEST_CASE("a bidirectional LSTM reads the sequence from both ends in each layer"
       at_begin.push_back(second.as<double>()[static_cast<std::size_t>((n * steps * 2 + 1) * hidden + j)]);
   check_close(results[1], at_begin);
   CHECK(lstm.incremental(1, steps) == nullptr);
+}
+
+TEST_CASE("a bidirectional layer visits its sequence backwards without copying it") {
+  layers::Gru gru(in, hidden, {.bidirectional = true});
+  const ParameterStore store = make_store(gru, DType::float32, 1);
+  Graph graph;
+  gru(graph.input("x", {DType::float32, {samples, steps, in}}));
+  const std::string text = to_text(graph);
+  CHECK(text.find("scan") != std::string::npos);
+  CHECK(text.find("flip") == std::string::npos);
 }
 
 TEST_CASE("dropout between recurrent layers draws the same for a sample in any batch") {

@@ -103,6 +103,21 @@ WrongCase of_two_shapes(const std::string& op, Loss loss) {
 
 const TensorType floats{DType::float32, {3}};
 
+// A number that the dtype rounds to 0 or to infinity.
+WrongCase out_of_range(const std::string& op, const std::string& what, Node (*loss)(Operand, Operand, double),
+                       DType dtype, double number) {
+  const TensorType type{dtype, {3}};
+  return {op + ", " + what + " is out of the range of " + std::string(name_of(dtype)) + ": " +
+              std::to_string(number),
+          op,
+          [=](Graph& graph) { loss(graph.input("a", type), graph.input("b", type), number); },
+          {what + " must be from ", "cast() the operands to a wider type"}};
+}
+
+Node smooth_l1_with(Operand a, Operand b, double beta) { return smooth_l1(a, b, beta); }
+Node huber_with(Operand a, Operand b, double delta) { return huber(a, b, delta); }
+Node gaussian_with(Operand a, Operand b, double epsilon) { return gaussian_nll(a, b, a, epsilon); }
+
 const WrongCases wrong({
     of_two_shapes("l1", [](Operand a, Operand b) { return l1(a, b); }),
     of_two_shapes("smooth_l1", [](Operand a, Operand b) { return smooth_l1(a, b); }),
@@ -119,6 +134,15 @@ const WrongCases wrong({
              floats, {"beta must be a finite number above 0, not 0"}),
     of_types("huber", "delta is negative", [](Operand a, Operand b) { return huber(a, b, -1); }, floats,
              floats, {"delta must be a finite number above 0, not -1"}),
+    out_of_range("smooth_l1", "beta", smooth_l1_with, DType::float32, 1e39),
+    out_of_range("smooth_l1", "beta", smooth_l1_with, DType::float32, 1e-39),
+    out_of_range("smooth_l1", "beta", smooth_l1_with, DType::bfloat16, 3.4e38),
+    out_of_range("smooth_l1", "beta", smooth_l1_with, DType::float16, 1e5),
+    out_of_range("smooth_l1", "beta", smooth_l1_with, DType::float16, 1e-8),
+    out_of_range("smooth_l1", "beta", smooth_l1_with, DType::float64, 1e-310),
+    out_of_range("huber", "delta", huber_with, DType::float32, 1e39),
+    out_of_range("huber", "delta", huber_with, DType::float16, 1e5),
+    out_of_range("gaussian_nll", "epsilon", gaussian_with, DType::float16, 1e-8),
     of_types("margin_ranking", "no margin",
              [](Operand a, Operand b) { return margin_ranking(a, b, b, std::nan("")); }, floats, floats,
              {"the margin must be a finite number, not nan"}),
@@ -185,7 +209,10 @@ TEST_CASE("smooth_l1 is finite wherever its result is") {
     double slope;
   };
   for (const auto& [dtype, beta, distance, loss, slope] :
-       {Extreme{DType::float16, 1000, 400, 80, 0.4}, Extreme{DType::float16, 1e-6, 60000, 60000, 1},
+       {Extreme{DType::float16, 1000, 400, 80, 0.4}, Extreme{DType::float16, 65504, 60000, 27480, 0.916},
+        Extreme{DType::float16, 0x1p-24, 60000, 60000, 1},
+        Extreme{DType::bfloat16, 0x1.FEp127, 0x1.FEp127, 0x1.FEp126, 1},
+        Extreme{DType::float32, 1.2e-38, 1e20, 1e20, 1}, Extreme{DType::float16, 1e-6, 60000, 60000, 1},
         Extreme{DType::float16, 1e-6, 0, 0, 0}, Extreme{DType::float32, 1e38, 1e20, 50, 1e-18},
         Extreme{DType::float32, 1e38, 2e38, 1.5e38, 1},
         Extreme{DType::float64, 1e300, 1e160, 5e19, 1e-140}}) {

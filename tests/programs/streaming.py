@@ -1,7 +1,21 @@
 """Tests the training on rows that a command prints."""
 
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+import unittest.mock
+
 import support
 from support import SOURCE, ProgramTest
+
+sys.path.insert(0, str(SOURCE / "tools/run_parts"))
+
+import events  # noqa: E402
+from events import Kind  # noqa: E402
 
 # Prints the rows of Iris again and again; `head` ends the stream. An argument is the number of rows.
 ROWS = f"""
@@ -46,9 +60,55 @@ class Streaming(ProgramTest):
         self.write("endless.sh", f"echo $$ > process; while cat {SOURCE / 'models/iris.csv'} | tail -n +2; do :; done\n")
         done = self.run_one("mlp", *self.stream("head -n 1 " + str(SOURCE / "models/iris.csv") + "; sh endless.sh", "output.dir="), "--steps", "30")
         self.assertNotIn("ended early", done.out)
+        self.assert_command_has_ended()
+
+    def start(self, *arguments):
+        """Starts a run without mpirun, and does not wait for it."""
+        run = subprocess.Popen(self.command("mlp", *arguments), cwd=self.folder, env=support.environment(), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.kill)
+        return run
+
+    def ranks(self):
+        return events.read_ranks(self.folder / "run").ranks
+
+    def silent(self, rows):
+        """Returns a command that notes its process and prints rows, after which it is silent."""
+        self.write("silent.sh", f"echo $$ > noted; mv noted process; head -n {rows + 1} {SOURCE / 'models/iris.csv'}; exec sleep 1000\n")
+        return "sh silent.sh"
+
+    def assert_command_has_ended(self):
+        stat = pathlib.Path("/proc", (self.folder / "process").read_text().strip(), "stat")
         # The process may still wait for its new parent to take note of its end.
-        stat = support.pathlib.Path("/proc", (self.folder / "process").read_text().strip(), "stat")
-        self.assertTrue(not stat.exists() or ") Z" in stat.read_text())
+        self.wait_for(lambda: not stat.exists() or ") Z" in stat.read_text())
+
+    def test_a_signal_ends_the_wait_for_a_silent_command(self):
+        for rows, steps in ((140, 17), (5, 0)):
+            with self.subTest(rows):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                (self.folder / "process").unlink(missing_ok=True)
+                run = self.start(*self.stream(self.silent(rows), "output.dir=run"))
+                self.wait_for(lambda: (self.folder / "process").exists() and self.ranks()[0].step == steps and self.ranks()[0].activity()[0] == Kind.DATA)
+                run.send_signal(signal.SIGINT)
+                out, err = run.communicate(timeout=60)
+                self.assertEqual((run.returncode, err), (130, ""), out)
+                self.assert_command_has_ended()
+                saved = [name for name in self.checkpoints("run") if name.startswith("checkpoint-")]
+                self.assertEqual(saved, [f"checkpoint-{steps:06}"] if steps else [])
+
+    @unittest.skipUnless(support.HAS_ONEDNN, "the backend 'paced' is for builds with oneDNN")
+    def test_a_second_signal_ends_a_long_step_and_the_command(self):
+        with unittest.mock.patch.dict(os.environ, PLEXAURA_PLUGIN_PATH=str(support.BUILD / "tools")):
+            run = self.start(*self.stream(self.silent(140), "output.dir=run", "training.tuning=off"), "--backend", "paced:times=100000000")
+        self.wait_for(lambda: [rank for rank in self.ranks() if rank.step == 1])
+        run.send_signal(signal.SIGINT)
+        self.wait_for(lambda: self.ranks()[0].last(Kind.SIGNAL))
+        self.assertIsNone(run.poll())
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=60)
+        self.assertEqual(run.returncode, -signal.SIGINT)
+        self.assert_command_has_ended()
 
     def test_what_reads_samples_again_or_elsewhere_refuses_a_stream(self):
         arguments = self.stream("sh rows.sh 300", "output.dir=")

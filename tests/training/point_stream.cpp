@@ -16,6 +16,7 @@ class PointReader final : public StreamReader {
       : source_(points(options.points)),
         count_(options.counts.at(static_cast<std::size_t>(rank))),
         broken_(rank + 1 == ranks ? options.broken : -1),
+        interrupted_(rank + 1 == ranks ? options.interrupted : -1),
         slow_(rank + 1 == ranks ? options.slow : 0),
         rank_(rank),
         ranks_(ranks) {}
@@ -23,6 +24,7 @@ class PointReader final : public StreamReader {
   bool next(std::span<const std::span<std::byte>> values) override {
     if (at_ == count_) return false;
     if (at_ == broken_) throw UserError(fmt::format("sample {} cannot be read", at_));
+    if (at_ == interrupted_) throw StreamInterrupted();
     if (at_ < slow_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     source_->read_fields((at_++ * ranks_ + rank_) % source_->size(), {}, values);
     return true;
@@ -32,6 +34,7 @@ class PointReader final : public StreamReader {
   std::shared_ptr<const SampleSource> source_;
   std::int64_t count_;
   std::int64_t broken_;
+  std::int64_t interrupted_;
   std::int64_t slow_;
   std::int64_t rank_;
   std::int64_t ranks_;

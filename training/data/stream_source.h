@@ -10,6 +10,10 @@
 
 namespace plexaura {
 
+// A reader throws it instead of waiting for samples, if the run has been asked to end. The run then ends after the last
+// step that has all its samples, as after a signal.
+struct StreamInterrupted {};
+
 // Reads the samples of a stream, one after the other. Only one thread uses it.
 class StreamReader {
  public:
@@ -19,7 +23,8 @@ class StreamReader {
   virtual ~StreamReader();
 
   // Writes each field of the next sample, row-major, to its place in `values`. Returns false if no sample is left; the
-  // contents of `values` are unspecified then. Waits for the sample. Any exception ends the run on all ranks.
+  // contents of `values` are unspecified then. Waits for the sample. Any exception ends the run on all ranks,
+  // as an error unless it is StreamInterrupted.
   virtual bool next(std::span<const std::span<std::byte>> values) = 0;
 };
 

@@ -49,6 +49,8 @@ bool StreamSteps::has_next(const std::function<void()>& on_sample) {
   try {
     if (reader_ == nullptr) open();
     has_ended_ = !read();
+  } catch (const StreamInterrupted&) {
+    has_ended_ = was_interrupted_ = true;
   } catch (...) {
     error_ = std::current_exception();
   }

@@ -35,9 +35,11 @@ class StreamSteps final : public StepSource {
   StreamSteps(std::shared_ptr<const StreamSource> source, const StreamOptions& options);
 
   // Reads the next step, unless it is read already, and waits for its samples. Calls `on_sample` for each sample that it
-  // reads or passes over. Returns false if the stream has too few samples for the step. If it cannot be read, returns true,
-  // and next() throws the reason.
+  // reads or passes over. Returns false if the stream has too few samples for the step, or was interrupted. If it cannot be
+  // read, returns true, and next() throws the reason.
   bool has_next(const std::function<void()>& on_sample = {});
+  // True if has_next() has returned false because the reader has thrown StreamInterrupted.
+  bool was_interrupted() const { return was_interrupted_; }
   // Called after has_next() has returned true.
   Step next() override;
   // Throws the reason if the next step could not be read.
@@ -60,7 +62,8 @@ class StreamSteps final : public StepSource {
   std::vector<std::vector<std::byte>> passed_;  // memory for a sample that is not used
   std::optional<Step> ahead_;
   std::exception_ptr error_;
-  bool has_ended_ = false;
+  bool has_ended_ = false;  // has_next() returns false
+  bool was_interrupted_ = false;
   std::atomic<double> stall_seconds_ = 0;
 };
 

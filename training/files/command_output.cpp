@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <thread>
@@ -111,6 +112,16 @@ CommandOutput::~CommandOutput() {
 void CommandOutput::end_all() noexcept {
   for (const std::atomic<pid_t>& group : groups)
     if (const pid_t leader = group.load(); leader > 0) kill(-leader, SIGTERM);
+}
+
+bool CommandOutput::wait(const std::function<bool()>& is_to_end) const {
+  if (process_ < 0) return true;
+  constexpr int milliseconds = 100;
+  pollfd output{output_.number(), POLLIN, 0};
+  for (int wait = 0;; wait = milliseconds) {
+    if (poll(&output, 1, wait) > 0) return true;
+    if (is_to_end()) return false;
+  }
 }
 
 std::size_t CommandOutput::read(std::span<char> into) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <sys/types.h>
@@ -26,6 +27,10 @@ class CommandOutput {
 
   // Asks all commands that are running to end, with the processes of their groups. A signal handler may call it.
   static void end_all() noexcept;
+
+  // Waits for output, or for the end of the command. Returns false if there is neither, and `is_to_end` returns true. Asks
+  // it ten times a second.
+  bool wait(const std::function<bool()>& is_to_end) const;
 
   // Waits for output, and writes some of it to `into`. Returns the number of bytes, which is 0 when the command has ended
   // with status 0. Throws UserError if it has ended in another way, and DeviceError if the output or the status cannot be

@@ -1,6 +1,8 @@
 #include "training/loop/streams.h"
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <fmt/format.h>
 
 #include "core/base/profile.h"
@@ -36,13 +38,21 @@ void read_first_step(Run& run, StreamSteps& steps) {
   on_some_ranks(run.ranks(), true, "the first samples of the streams", read, &progress);
 }
 
-// An error of one rank is an error of all, also if the stream of another rank ends at the same step.
-bool any_rank_has_ended(Run& run, StreamSteps& steps) {
-  std::int64_t ended = has_next(run, steps) ? 0 : 1;
-  run.ranks().sum(DType::int64, reinterpret_cast<std::byte*>(&ended), 1, "whether a stream has ended");
-  if (ended == 0) return false;
+// The answers of all ranks to the question whether the run has a next step.
+enum class NextStep : std::uint8_t { is_there, is_interrupted, is_lacking };
+
+// Returns is_lacking if the stream of a rank has ended, or else is_interrupted if the reader of a rank was interrupted. An
+// error of one rank is an error of all, also if the stream of another rank ends at the same step.
+NextStep find_next_step(Run& run, StreamSteps& steps) {
+  const bool has_step = has_next(run, steps);
+  const bool was_interrupted = steps.was_interrupted();
+  std::array<std::int64_t, 2> ranks{was_interrupted ? 1 : 0, has_step || was_interrupted ? 0 : 1};
+  run.ranks().sum(DType::int64, reinterpret_cast<std::byte*>(ranks.data()), ranks.size(),
+                  "whether a stream has ended");
+  const auto [interrupted, ended] = ranks;
+  if (interrupted + ended == 0) return NextStep::is_there;
   together(run.ranks(), "the end of the streams", [&] { steps.check(); });
-  return true;
+  return ended > 0 ? NextStep::is_lacking : NextStep::is_interrupted;
 }
 
 // True if the next step is the last one that the run is to make, so that no samples are needed after it.
@@ -100,7 +110,10 @@ std::unique_ptr<StreamSteps> make_stream_steps(const Run& run) {
 
 bool begin_stream(Run& run, StreamSteps& steps) {
   read_first_step(run, steps);
-  if (!any_rank_has_ended(run, steps)) return true;
+  const NextStep next = find_next_step(run, steps);
+  if (next == NextStep::is_there) return true;
+  run.progress.stopped = true;
+  if (next == NextStep::is_interrupted) return false;
   RunPlace& place = run.progress.place;
   if (place.step == 0)
     together(run.ranks(), "the end of the streams", [&] {
@@ -110,7 +123,7 @@ bool begin_stream(Run& run, StreamSteps& steps) {
                       "TrainerOptions::batch_size, in YAML training.batch_size",
                       run.number(), run.options.batch_size));
     });
-  run.progress.stopped = run.result.stream_ended = true;
+  run.result.stream_ended = true;
   if (place.step_in_epoch == 0) return false;
   // The run that is resumed stopped after the last step of the stream, and could not know that its epoch had ended.
   run.progress.end_epoch();
@@ -119,9 +132,11 @@ bool begin_stream(Run& run, StreamSteps& steps) {
 }
 
 bool ends_with_stream(Run& run, StreamSteps& steps) {
-  if (is_last_planned(run) || !any_rank_has_ended(run, steps)) return false;
-  run.progress.stopped = run.result.stream_ended = true;
-  return true;
+  if (is_last_planned(run)) return false;
+  const NextStep next = find_next_step(run, steps);
+  run.progress.stopped = run.progress.stopped || next != NextStep::is_there;
+  run.result.stream_ended = next == NextStep::is_lacking;
+  return run.result.stream_ended;
 }
 
 void count_streamed(Run& run) {

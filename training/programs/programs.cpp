@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <ranges>
 #include <set>
 
@@ -88,18 +89,17 @@ std::string parameters_text(std::size_t bytes) {
 
 // Returns a text about the memory that a step with micro-batches of this size needs, and how to reduce it.
 std::string plan_text(std::int64_t samples, std::size_t arena_bytes, std::size_t parameter_bytes,
-                      DType precision) {
+                      DType precision, bool has_limit) {
+  std::vector<std::string> remedies{"lower training.batch_size", "raise training.micro_batches"};
   if (size_of(precision) > size_of(DType::bfloat16))
-    return fmt::format(
-        "{} bytes of intermediate values are planned for {} samples at a time, in addition to {} bytes of "
-        "parameters, gradients and the optimizer's state; lower training.batch_size, raise "
-        "training.micro_batches, or set training.precision to bfloat16",
-        arena_bytes, samples, parameter_bytes);
+    remedies.emplace_back("set training.precision to bfloat16");
+  if (!has_limit) remedies.emplace_back("set training.memory, with which values are computed again");
+  const std::string last = remedies.back();
+  remedies.pop_back();
   return fmt::format(
       "{} bytes of intermediate values are planned for {} samples at a time, in addition to {} bytes of "
-      "parameters, gradients and the optimizer's state; lower training.batch_size or raise "
-      "training.micro_batches",
-      arena_bytes, samples, parameter_bytes);
+      "parameters, gradients and the optimizer's state; {}, or {}",
+      arena_bytes, samples, parameter_bytes, fmt::join(remedies, ", "), last);
 }
 
 template <class Kind>
@@ -191,7 +191,7 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
   try {
     program = compile(*model.graph, outputs, backend_, options);
   } catch (const MemoryLimitError& error) {
-    throw too_much_memory(name_of_program(samples), error.least_bytes(), true, samples);
+    throw too_much_memory(name_of_program(samples), error.least_bytes(), true, remedies(samples));
   }
   if (options_.draws_parts && collective_.size() > 1)
     check_calls_nobody(*program, "in each step",
@@ -210,8 +210,10 @@ std::shared_ptr<const Program> TrainingPrograms::compile_gradients(std::int64_t 
 void TrainingPrograms::find_other_memory(const BatchPlan& train, const BatchPlan& validation) {
   std::int64_t samples = largest_size(train);
   if (validation.samples > 0) samples = std::max(samples, largest_size(validation));
-  memory_.others = input_bytes(*build(samples).graph) +
-                   parameter_bytes(store_.placement(), store_.states(), train.micro_batches > 1);
+  Graph inputs;
+  const ModelInputs of_batch(inputs, fields_, samples, store_.dtype());
+  memory_.others =
+      input_bytes(inputs) + parameter_bytes(store_.placement(), store_.states(), train.micro_batches > 1);
 }
 
 // Places the store on all ranks by the placement of rank 0.
@@ -326,8 +328,8 @@ void TrainingPrograms::make_machines(std::int64_t micro_batches) {
   }
   find_memory(bytes);
   check_memory(adding);
-  const std::string plan =
-      plan_text(gradients_.rbegin()->first, bytes, of_parameters, store_.types().precision());
+  const std::string plan = plan_text(gradients_.rbegin()->first, bytes, of_parameters,
+                                     store_.types().precision(), options_.memory.has_value());
   allocate(plan, [&] {
     workspace_ = std::make_shared<Workspace>(backend_, bytes, feed_bytes);
     if (strategy_.parts.updates_late) make_updates_late();
@@ -349,23 +351,28 @@ void TrainingPrograms::find_memory(std::size_t arena_bytes) {
 void TrainingPrograms::check_memory(
     const std::map<std::int64_t, std::shared_ptr<const Program>>& adding) const {
   if (!options_.memory) return;
-  const auto check = [&](const std::string& name, std::size_t arena_bytes, std::int64_t samples) {
+  const auto check = [&](const std::string& name, std::size_t arena_bytes, const std::string& helps) {
     if (arena_bytes > arena_limit(*options_.memory, memory_.others))
-      throw too_much_memory(name, arena_bytes, false, samples);
+      throw too_much_memory(name, arena_bytes, false, helps);
   };
-  check("the update", update_->arena_bytes, 1);
-  for (const auto& [samples, program] : adding) check("the sum over micro-batches", program->arena_bytes, 1);
-  check("a batch of the validation", evaluator_.arena_bytes(), gradients_.rbegin()->first);
+  // Neither of these depends on the size of a batch.
+  check("the update", update_->arena_bytes, "");
+  for (const auto& [samples, program] : adding) check("the sum over micro-batches", program->arena_bytes, "");
+  check("a batch of the validation", evaluator_.arena_bytes(), remedies(gradients_.rbegin()->first));
 }
 
 StepMemoryError TrainingPrograms::too_much_memory(const std::string& program, std::size_t arena_bytes,
-                                                  bool recomputes, std::int64_t samples) const {
+                                                  bool recomputes, const std::string& helps) const {
   return StepMemoryError({.program = program,
                           .memory = *options_.memory,
                           .least = memory_.others + arena_bytes,
                           .others = memory_.others,
                           .recomputes = recomputes,
-                          .remedies = remedies_for(samples, *options_.memory, memory_.others)});
+                          .remedies = helps});
+}
+
+std::string TrainingPrograms::remedies(std::int64_t samples) const {
+  return remedies_for(samples, *options_.memory, memory_.others);
 }
 
 void TrainingPrograms::make_updates_late() {

@@ -128,7 +128,9 @@ class TrainingPrograms {
   void find_memory(std::size_t arena_bytes);
   void check_memory(const std::map<std::int64_t, std::shared_ptr<const Program>>& adding) const;
   StepMemoryError too_much_memory(const std::string& program, std::size_t arena_bytes, bool recomputes,
-                                  std::int64_t samples) const;
+                                  const std::string& helps) const;
+  // Returns what reduces the arena of a program for `samples` samples at a time: see MemoryShortage.
+  std::string remedies(std::int64_t samples) const;
   void make_updates_late();
   // `adding` has the programs of micro-batches after the first one, by number of samples.
   void add_programs(std::int64_t micro_batches,

@@ -86,13 +86,21 @@ std::shared_ptr<const Kernel> make_matmul(const RegionQuery& query, Factor b) {
   return std::make_shared<PrimitiveKernel>(dnnl::matmul(primitive), std::move(arguments));
 }
 
+// Returns the leaf that a value is, or the parameter of which it is a cast; null if it is computed in another way.
+const Leaf* leaf_of(const Graph& graph, Value value) {
+  const NodeRecord& record = graph.record(value.node);
+  if (record.op->name() != "cast") return as_leaf(*record.op);
+  const Leaf* leaf = as_leaf(*graph.record(record.inputs[0].node).op);
+  return leaf != nullptr && leaf->kind() == LeafKind::parameter ? leaf : nullptr;
+}
+
 // Returns true if b may have a layout of its own. An operand of a loop's body may: the compiler adds the time of the
 // reorder, which runs once if the operand is the same in all steps, and in each step if it is not. Then the reorder takes
 // longer than the library's copy. A parameter may if only programs for inference read it, and it has no layout yet, or that
 // layout already. In training a parameter's layout would have to suit its gradient and the update, too.
+// A cast of a parameter has the parameter's layout if it is the shadow of the store, and is row-major otherwise.
 bool may_be_packed(const RegionQuery& query) {
-  const Value b = query.region.inputs[1];
-  const Leaf* leaf = as_leaf(*query.graph.record(b.node).op);
+  const Leaf* leaf = leaf_of(query.graph, query.region.inputs[1]);
   if (leaf == nullptr) return false;
   if (leaf->kind() == LeafKind::operand) return true;
   const bool is_row_major = query.given.size() > 1 && query.given[1] && query.given[1]->is_row_major();

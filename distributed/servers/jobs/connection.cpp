@@ -124,14 +124,21 @@ FileDescriptor listen_at(const ListenAt& at, ServerPlace& place) {
                   at.address, at.port > 0 ? fmt::format(", port {}", at.port) : "", problem));
 }
 
-// Connects to a server. Name resolution may not know the name of this host itself, so local addresses are
-// tried as well.
+// Name resolution may not know the name of this host itself, so local addresses are tried as well.
 FileDescriptor connect_to(const ServerPlace& place, double seconds) {
   std::vector<std::string> hosts{place.host};
   if (place.host == own_name()) hosts.insert(hosts.end(), {"127.0.0.1", "::1"});
+  return connect_to_any(hosts, place.port, seconds);
+}
+
+FileDescriptor connect_to_any(const std::vector<std::string>& hosts, int port, double seconds) {
   const double until = seconds_now() + seconds;
-  for (const std::string& host : hosts)
-    if (FileDescriptor made = connect_to_host(host, place.port, until); made.is_there()) return made;
+  auto left = static_cast<double>(hosts.size());
+  for (const std::string& host : hosts) {
+    const double now = seconds_now();
+    const double until_next = now + std::max(until - now, 0.0) / left--;
+    if (FileDescriptor made = connect_to_host(host, port, until_next); made.is_there()) return made;
+  }
   return {};
 }
 

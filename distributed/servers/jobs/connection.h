@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/base/file_descriptor.h"
 #include "distributed/servers/jobs/server_file.h"
@@ -22,5 +23,9 @@ FileDescriptor listen_at(const ListenAt& at, ServerPlace& place);
 // Returns a connection to the first of the host's addresses at which a server listens. Returns no connection
 // if there is no such server within `seconds`.
 FileDescriptor connect_to(const ServerPlace& place, double seconds);
+
+// Returns a connection to the first of the hosts that has a server at this port, or no connection. Divides the remaining
+// time among the remaining hosts, so that a host that never answers does not use up all of it.
+FileDescriptor connect_to_any(const std::vector<std::string>& hosts, int port, double seconds);
 
 }  // namespace plexaura

@@ -31,8 +31,8 @@ std::string continued(const GenerateOptions& options, double certainty = 50) {
   const auto c = static_cast<float>(certainty);
   store.write("embedding1.weight",
               Tensor::of<float>({4, 4}, {9, 0, 0, 0, 9, 0, c, 0, 9, 0, 0, c, 9, c, 0, 0}));
-  std::set<std::string> ops_on_host;
-  return generated_text(options, *model, letters, store, *backend, false, ops_on_host);
+  NextTokenLogits next_logits(*model, store, *backend, false, options.count);
+  return generated_text(options, next_logits, letters);
 }
 
 }  // namespace

@@ -163,9 +163,8 @@ TEST_CASE("a text is continued with the tokens that follow from whole windows") 
         expected +=
             letters.text_of(drawn_token(net.of_window(std::span(text).last(seen)), letters, options, random));
       }
-      std::set<std::string> ops_on_host;
-      CHECK(generated_text(options, *net.model, letters, net.store, *net.backend, false, ops_on_host) ==
-            expected);
+      NextTokenLogits next_logits(*net.model, net.store, *net.backend, false, options.count);
+      CHECK(generated_text(options, next_logits, letters) == expected);
     }
   }
 }

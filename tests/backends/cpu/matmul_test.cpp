@@ -291,13 +291,19 @@ struct OverwrittenRuns {
   std::vector<Tensor> outputs;  // one for each value of w
 };
 
-// Runs a program for inference, overwrites w, and runs it again.
-OverwrittenRuns run_with_two_weights(Backend& backend, std::int64_t steps) {
-  const TensorType type{DType::float32, {256, 256}};
+// Runs a program for inference, overwrites w, and runs it again. If w is not stored as float32, the store has a shadow of
+// float32, which the product reads.
+OverwrittenRuns run_with_two_weights(Backend& backend, std::int64_t steps, DType stored) {
+  const TensorType type{stored, {256, 256}};
   Graph graph(Mode::inference);
-  const Node result = sum_of_products(graph, steps, graph.parameter("w", type));
-  const auto program = compile(graph, std::vector<ProgramOutput>{{.node = result}}, backend);
+  const Node w = graph.parameter("w", type);
+  ArenaTypes types = ArenaTypes::all(stored);
+  if (stored != DType::float32) types.shadow = DType::float32;
+  const Node result = sum_of_products(graph, steps, types.shadow ? cast(w, *types.shadow) : w);
+  const auto program =
+      compile(graph, std::vector<ProgramOutput>{{.node = result}}, backend, {.types = types});
   ParameterStore store({{.name = "w", .type = type, .initialiser = {}}});
+  store.set_types(types);
   VM vm(program, backend, {.store = &store});
   std::vector<Tensor> values;
   for (const Program::Feed& feed : program->feeds) values.push_back(drawn(feed.type, feed.name));
@@ -316,10 +322,12 @@ OverwrittenRuns run_with_two_weights(Backend& backend, std::int64_t steps) {
 
 TEST_CASE("weights that are overwritten between runs count, also in the library's layout") {
   const bool in_blocks = library_wants_blocks(5, 256, 256);
-  for (const std::int64_t steps : {1, 100}) {
+  for (const auto& [steps, stored] :
+       {std::pair{1, DType::float32}, {100, DType::float32}, {1, DType::float64}}) {
     CAPTURE(steps);
-    const OverwrittenRuns fast = run_with_two_weights(*make_cpu_backend(), steps);
-    const OverwrittenRuns portable = run_with_two_weights(*make_portable_backend(), steps);
+    CAPTURE(name_of(stored));
+    const OverwrittenRuns fast = run_with_two_weights(*make_cpu_backend(), steps, stored);
+    const OverwrittenRuns portable = run_with_two_weights(*make_portable_backend(), steps, stored);
     CAPTURE(fast.program);
     CHECK((fast.program.find("packed") != std::string::npos) == in_blocks);
     CHECK(fast.stored.blocks().empty() == !(in_blocks && steps == 1));  // a loop copies them itself

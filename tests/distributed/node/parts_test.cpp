@@ -62,6 +62,15 @@ TEST_CASE("topology: two machines that bear one name are two nodes, and do not s
   CHECK_FALSE(topology.is_dead(0));
 }
 
+TEST_CASE("topology: a rank is dead if another process has the id of its process") {
+  const ProcessPlace here = this_place();
+  ProcessPlace former = here;
+  former.process_start -= 1;
+  const Topology topology({here, former}, 0);
+  CHECK_FALSE(topology.is_dead(0));
+  CHECK(topology.is_dead(1));
+}
+
 TEST_CASE("topology: a stopped process is killed only if it is still that of the rank") {
   const pid_t process = fork();
   REQUIRE(process >= 0);

@@ -8,6 +8,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
+#include "tests/support/least_arena.h"
 #include "tests/support/random_graph/graph_runner.h"
 #include "tests/support/random_graph/plan_check.h"
 
@@ -151,25 +152,14 @@ std::string check_plan(const Variant& variant) {
   return fault.empty() ? "" : fmt::format("{}: the plan overwrites a value: {}", variant.name, fault);
 }
 
-// Returns the smallest arena that the graph can have; nothing if it cannot be smaller than `bytes`.
-std::optional<std::size_t> smaller_arena(const Graph& graph, const std::vector<Node>& outputs,
-                                         Backend& backend, std::size_t bytes) {
-  std::vector<ProgramOutput> readable;
-  for (const Node& node : outputs) readable.push_back({.node = node});
-  try {
-    compile(graph, readable, backend, {.memory_limit = 1});
-  } catch (const MemoryLimitError& error) {
-    if (error.least_bytes() < bytes) return error.least_bytes();
-  }
-  return std::nullopt;
-}
-
 // Returns a fault of the graph in the smallest arena: a value that differs in a bit from the usual program.
 std::string check_limited(Differentiated& built, const std::vector<Node>& outputs, Backend& backend,
-                          Variant& variant) {
-  const auto least =
-      smaller_arena(built.random.graph(), outputs, backend, variant.runner.program().arena_bytes);
-  if (!least) return "";
+                          Variant& variant, GraphReport& report) {
+  std::vector<ProgramOutput> readable;
+  for (const Node& node : outputs) readable.push_back({.node = node});
+  const auto least = least_arena(built.random.graph(), readable, backend);
+  if (!least || *least >= variant.runner.program().arena_bytes) return "";
+  ++report.limited;
   Variant limited{"in the smallest arena", GraphRunner(built.random.graph(), built.random.leaves(), outputs,
                                                        backend, {.memory_limit = least})};
   if (std::string fault = check_plan(limited); !fault.empty()) return fault;
@@ -183,7 +173,7 @@ std::string check_limited(Differentiated& built, const std::vector<Node>& output
 }
 
 std::string check_variants(Differentiated& built, DType dtype, Backend& backend, Backend& oracle,
-                           GraphRunner& reference) {
+                           GraphRunner& reference, GraphReport& report) {
   const std::vector<Node> outputs = compared(built);
   const double tolerance = dtype == DType::float64 ? float64_tolerance : float32_tolerance;
   struct Way {
@@ -199,7 +189,7 @@ std::string check_variants(Differentiated& built, DType dtype, Backend& backend,
     std::string fault = check_plan(variant);
     if (fault.empty()) fault = difference(built.random, reference, variant, tolerance);
     if (fault.empty() && way.optimise && dtype == DType::float32)
-      fault = check_limited(built, outputs, way.backend, variant);
+      fault = check_limited(built, outputs, way.backend, variant, report);
     if (!fault.empty()) return fault;
   }
   return "";
@@ -291,7 +281,7 @@ void check_in(const Recipe& recipe, DType dtype, bool second_order, Backend& bac
     report.ops.emplace(built.random.graph().record(id).op->name());
   GraphRunner reference(built.random.graph(), built.random.leaves(), compared(built), oracle,
                         {.keep_all = true});
-  report.failure = check_variants(built, dtype, backend, oracle, reference);
+  report.failure = check_variants(built, dtype, backend, oracle, reference, report);
   if (report.failure.empty() && dtype == DType::float64)
     report.failure = check_derivatives(built, oracle, report);
 }

@@ -13,6 +13,7 @@ struct GraphReport {
   std::string failure;             // empty if nothing is wrong
   int derivatives = 0;             // directions along which a derivative was compared
   int not_comparable = 0;          // directions along which every point is close to a kink
+  int limited = 0;                 // programs that were compared with those in their smallest arena
   std::set<std::string> ops = {};  // their names, in the graph with its gradients
 };
 

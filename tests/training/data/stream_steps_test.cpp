@@ -88,6 +88,15 @@ TEST_CASE("an error of a stream is thrown when its step is due") {
   for (int i = 0; i < 2; ++i) CHECK(user_error([&] { steps.next(); }) == "sample 5 cannot be read");
 }
 
+TEST_CASE("an interrupted stream has no next step, and no error") {
+  StreamSteps steps(point_stream({.counts = {9}, .interrupted = 5}), {.plan = {40, 4}});
+  steps.next();
+  CHECK(!steps.was_interrupted());
+  for (int i = 0; i < 2; ++i) CHECK(!steps.has_next());
+  CHECK(steps.was_interrupted());
+  steps.check();
+}
+
 TEST_CASE("a shuffled stream has each sample once, near its place, in an order of its seed") {
   const auto order = [](std::int64_t buffer, std::uint64_t seed) {
     const auto source = point_stream({.counts = {30}});

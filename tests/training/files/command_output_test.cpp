@@ -54,6 +54,23 @@ TEST_CASE("the output of a command is read to its end") {
   CHECK(all_of(output).empty());
 }
 
+TEST_CASE("a wait for a silent command ends when it is asked to") {
+  int asked = 0;
+  const auto third_time = [&] { return ++asked == 3; };
+  CommandOutput silent("exec sleep 600");
+  CHECK(!silent.wait(third_time));
+  CHECK(asked == 3);
+  const auto at_once = [] { return true; };
+  for (const char* const command : {"echo row; exec sleep 600", "exit 3"}) {
+    CommandOutput output(command);
+    CHECK(output.wait([] { return false; }));
+    CHECK(output.wait(at_once));
+  }
+  CommandOutput done("true");
+  CHECK(all_of(done).empty());
+  CHECK(done.wait(at_once));
+}
+
 TEST_CASE("a command that fails or is killed is an error, and no end") {
   CHECK(
       user_error([] { all_of("echo row; exit 3"); }) ==

@@ -171,6 +171,38 @@ TEST_CASE("a run on a stream that stops anywhere and goes on ends bitwise equal"
   }
 }
 
+TEST_CASE("an interrupted stream stops its run like a signal, and the resumed run ends bitwise equal") {
+  for (const std::int64_t interrupted : {0, 5, 32, 33}) {
+    CAPTURE(interrupted);
+    StreamRun whole;
+    TrainerOptions options = five_steps();
+    whole.train(options, {.counts = {80}});
+    const TemporaryFolder folder;
+    options.output = folder / "run";
+    StreamRun first;
+    first.train(options, {.counts = {80}, .interrupted = interrupted});
+    CHECK(first.result.steps == interrupted / 6);
+    CHECK(!first.result.stream_ended);
+    CHECK(first.seen.epochs.size() == static_cast<std::size_t>(interrupted / 30));
+    if (interrupted < 6) continue;
+    StreamRun second;
+    second.train(options, {.counts = {80}}, true);
+    CHECK(second.result.stream_ended);
+    CHECK(weights(second.store) == weights(whole.store));
+    CHECK(second.seen.epochs.back().train_loss == whole.seen.epochs.back().train_loss);
+  }
+}
+
+TEST_CASE("an interrupted stream of one rank stops all ranks after the same step") {
+  for (const RankEnd& end :
+       ends(five_steps(), {.counts = {100, 100, 100}, .is_divided = true, .interrupted = 7})) {
+    CHECK(end.error.empty());
+    CHECK(end.steps == 3);
+    CHECK(!end.stream_ended);
+    CHECK(end.epochs == 0);
+  }
+}
+
 TEST_CASE("the first rank whose stream ends ends the run of all ranks") {
   const auto found = ends(five_steps(), {.counts = {100, 15, 100}, .is_divided = true});
   for (const RankEnd& end : found) {

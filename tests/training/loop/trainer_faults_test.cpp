@@ -79,7 +79,8 @@ TEST_CASE(
   check_has(text, " of its 200000 bytes left: ");
   check_has(text, " bytes of intermediate values are planned for 4096 samples at a time, in addition to ");
   check_has(text, " bytes of parameters, gradients and the optimizer's state; lower training.batch_size, ");
-  check_has(text, "raise training.micro_batches, or set training.precision to bfloat16");
+  check_has(text,
+            "raise training.micro_batches, set training.precision to bfloat16, or set training.memory, ");
 }
 
 TEST_CASE("a launch that a trainer's GPU refuses ends the run, with the name of the op") {

@@ -120,10 +120,13 @@ void ImagePairs::read_fields(std::int64_t index, const SampleContext& context,
   for (std::size_t i = 0; i < target.size(); ++i) target[i] = mask.classes.pixels[3 * i];
 }
 
-void ImagePairs::keep(std::span<const std::int64_t> indices) {
-  std::vector<FilePair> kept;
-  for (const std::int64_t index : indices) kept.push_back(pairs_[static_cast<std::size_t>(index)]);
-  pairs_ = std::move(kept);
+ImagePairs::ImagePairs(const ImagePairs& whole, std::span<const std::int64_t> indices)
+    : images_(whole.images_),
+      targets_(whole.targets_),
+      options_(whole.options_),
+      mask_(whole.mask_),
+      ignored_(whole.ignored_) {
+  for (const std::int64_t index : indices) pairs_.push_back(whole.pairs_[static_cast<std::size_t>(index)]);
 }
 
 std::string ImagePairs::name(std::int64_t index) const {

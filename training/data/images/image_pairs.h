@@ -34,6 +34,8 @@ class ImagePairs final : public SampleSource {
   // an image has no target or several, if two images have one target, and for operations that masks cannot follow.
   ImagePairs(const std::filesystem::path& images, const std::filesystem::path& targets,
              const ImageFolderOptions& options, const std::optional<MaskOptions>& mask = {});
+  // The pairs with these indices of another source, whose files were found.
+  ImagePairs(const ImagePairs& whole, std::span<const std::int64_t> indices);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(pairs_.size()); }
   std::vector<Field> fields() const override;
@@ -42,8 +44,6 @@ class ImagePairs final : public SampleSource {
   void read_fields(std::int64_t index, const SampleContext& context,
                    std::span<const std::span<std::byte>> values) const override;
 
-  // Keeps only the pairs with these indices.
-  void keep(std::span<const std::int64_t> indices);
   // Returns the paths of both files relative to their folders.
   std::string name(std::int64_t index) const;
   const IgnoredFiles& ignored() const { return ignored_; }

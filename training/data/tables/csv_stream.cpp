@@ -22,8 +22,12 @@ constexpr std::size_t most_bytes_of_row = 16 << 20;
 // Divides the output of a command into rows of CSV. A row may have several lines, in cells with quotes.
 class CsvOutput {
  public:
-  CsvOutput(const std::string& command, char delimiter)
-      : name_("`" + shortened(command) + "`"), command_(command), delimiter_(delimiter), block_(1 << 16) {}
+  CsvOutput(const std::string& command, const CsvStreamOptions& options)
+      : name_("`" + shortened(command) + "`"),
+        command_(command),
+        delimiter_(options.csv.delimiter),
+        is_to_end_(options.is_to_end),
+        block_(1 << 16) {}
 
   const std::string& name() const { return name_; }
   std::int64_t line() const { return line_; }  // line at which the next row begins
@@ -49,6 +53,7 @@ class CsvOutput {
   enum class Place : std::uint8_t { before_cell, plain, quoted, after_quote };
 
   bool refill() {
+    if (is_to_end_ && !command_.wait(is_to_end_)) throw StreamInterrupted();
     at_ = 0;
     end_ = command_.read(block_);
     return end_ > 0;
@@ -72,6 +77,7 @@ class CsvOutput {
   std::string name_;
   CommandOutput command_;
   char delimiter_;
+  std::function<bool()> is_to_end_;
   std::vector<char> block_;
   std::size_t at_ = 0;
   std::size_t end_ = 0;
@@ -82,7 +88,7 @@ class CsvOutput {
 class CsvReader final : public StreamReader {
  public:
   CsvReader(const std::string& command, const CsvStreamOptions& options)
-      : output_(command, options.csv.delimiter), options_(options), classes_(options.csv.class_names) {}
+      : output_(command, options), options_(options), classes_(options.csv.class_names) {}
 
   bool next(std::span<const std::span<std::byte>> values) override {
     do

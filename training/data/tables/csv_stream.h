@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,12 +19,15 @@ struct CsvStreamOptions {
   Standardisation scale = {};       // scale of each feature and target, as StandardisedDataset uses it
   std::int64_t targets = 0;         // number of targets; 0: the rows have labels
   bool targets_are_labels = false;  // each target must be 0 or 1
+  // Returns true if no more rows are to be waited for, because the run has been asked to end. Null: never.
+  std::function<bool()> is_to_end = nullptr;
 };
 
 // The rows that a command prints as CSV, without a limit of their number. Each row is scaled. With targets the fields are
 // those of TargetSamples, and otherwise those of Dataset. If `{rank}` occurs in the command, each rank runs the command
 // for itself, and `{rank}` and `{ranks}` are replaced by its number and by their number. Otherwise all ranks run the same
-// command and read the same rows. A command that ends with another status than 0 is an error.
+// command and read the same rows. A command that ends with another status than 0 is an error. A
+// command that prints nothing is waited for until it ends, or until is_to_end() returns true.
 class CsvStream final : public StreamSource {
  public:
   CsvStream(std::string command, CsvStreamOptions options);

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <vector>
 
 #include "tests/support/error_text.h"
 
@@ -16,6 +17,28 @@ bool has_ipv6() {
   ServerPlace place;
   return user_error([&] { listen_at({.address = "::1"}, place); }).empty();
 }
+
+// Makes the address 127.0.0.2 ignore new connections to a port: the queue of its listener is full.
+class SilentHost {
+ public:
+  explicit SilentHost(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    const auto* const bound = reinterpret_cast<const sockaddr*>(&address);
+    sockets_.emplace_back(socket(AF_INET, SOCK_STREAM, 0));
+    REQUIRE(bind(sockets_[0].number(), bound, sizeof address) == 0);
+    REQUIRE(listen(sockets_[0].number(), 0) == 0);
+    for (int i = 0; i < 4; ++i) {
+      sockets_.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+      connect(sockets_.back().number(), bound, sizeof address);
+    }
+  }
+
+ private:
+  std::vector<FileDescriptor> sockets_;
+};
 
 }  // namespace
 
@@ -62,6 +85,14 @@ TEST_CASE("connection: by IPv6, and by whichever address of a host is listened a
   CHECK(place.host == "::1");
   CHECK(connect_to(place, 10).is_there());
   CHECK_FALSE(connect_to({"127.0.0.1", place.port, ""}, 10).is_there());
+}
+
+TEST_CASE("connection: a host that never answers leaves time for the next one") {
+  ServerPlace place;
+  const FileDescriptor listener = listen_at({}, place);
+  const SilentHost silent(place.port);
+  CHECK_FALSE(connect_to_any({"127.0.0.2"}, place.port, 0.2).is_there());
+  CHECK(connect_to_any({"127.0.0.2", "127.0.0.1"}, place.port, 1).is_there());
 }
 
 TEST_CASE("connection: a port of one's own, which is free again at once") {

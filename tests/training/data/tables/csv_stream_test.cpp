@@ -64,6 +64,14 @@ TEST_CASE("a row of a stream may have several lines, and lone quotes") {
                  "the quote opened here is never closed"));
 }
 
+TEST_CASE("a stream is interrupted where it would wait for rows") {
+  CsvStreamOptions options = labelled();
+  options.is_to_end = [] { return true; };
+  CHECK_THROWS_AS(all_of("printf 'a,b,label\\n1,2,yes\\n'; exec sleep 600", options), StreamInterrupted);
+  options.is_to_end = [] { return false; };
+  CHECK(all_of("printf 'a,b,label\\n1,2,yes\\n'", options) == "0 2 1;");
+}
+
 TEST_CASE("a command with {rank} prints rows of each rank, and another one the same rows for all") {
   const std::string own = "echo a,b,label; echo {rank},{ranks},yes";
   CHECK(CsvStream(own, labelled()).is_divided());
