@@ -86,12 +86,16 @@ bool Topology::sees_process_of(int rank) const {
          mine.process_space != "unknown";
 }
 
-// True too if another process has the id of the rank's process by now.
+bool Topology::has_no_process(int rank) const {
+  return sees_process_of(rank) && kill(of(rank).process, 0) != 0 && errno == ESRCH;
+}
+
 bool Topology::is_dead(int rank) const {
   if (!sees_process_of(rank)) return false;
-  if (kill(of(rank).process, 0) != 0 && errno == ESRCH) return true;
+  if (has_no_process(rank)) return true;
+  const std::int64_t known = of(rank).process_start;
   const std::int64_t start = process_state(of(rank).process).start;
-  return start > 0 && start != of(rank).process_start;
+  return known > 0 && start > 0 && start != known;
 }
 
 // True if the process is stopped. Compares the start time too, because another process may have this id by

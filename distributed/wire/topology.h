@@ -34,8 +34,12 @@ class Topology {
   int own_node_rank() const { return own_node_rank_; }
   const std::vector<int>& own_node_ranks() const { return nodes_[static_cast<std::size_t>(own_node_)]; }
 
-  // True if the process of this rank is known to have ended. False if this process cannot see it.
+  // True if the process of this rank is known to have ended. False if this process cannot see it. Reads /proc, because another
+  // process may have its id by now.
   bool is_dead(int rank) const;
+  // True if this process could see the process of this rank, and no process has its id. Much faster than is_dead(), for calls
+  // with each message.
+  bool has_no_process(int rank) const;
   // True if the process of this rank is known to be stopped (SIGSTOP).
   bool is_stopped(int rank) const;
   // If the process of this rank is on this host and stopped (SIGSTOP), kills it and returns true.

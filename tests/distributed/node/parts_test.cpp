@@ -66,9 +66,13 @@ TEST_CASE("topology: a rank is dead if another process has the id of its process
   const ProcessPlace here = this_place();
   ProcessPlace former = here;
   former.process_start -= 1;
-  const Topology topology({here, former}, 0);
+  ProcessPlace unknown = here;
+  unknown.process_start = 0;
+  const Topology topology({here, former, unknown}, 0);
   CHECK_FALSE(topology.is_dead(0));
   CHECK(topology.is_dead(1));
+  CHECK_FALSE(topology.has_no_process(1));
+  CHECK_FALSE(topology.is_dead(2));
 }
 
 TEST_CASE("topology: a stopped process is killed only if it is still that of the rank") {
