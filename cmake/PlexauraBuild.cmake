@@ -66,6 +66,9 @@ endfunction()
 # of its own. The compiler rejects equal names, and dev/check_names those that it would treat as overloads.
 # The debug preset compiles each source separately.
 option(PLEXAURA_UNITY "Compile several sources of a library, of a plugin or of a test program as one" ON)
+if(NOT DEFINED CMAKE_UNITY_BUILD_BATCH_SIZE)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
+endif()
 
 # plexaura_library(NAME TYPE SOURCES...): target plexaura_NAME, alias plexaura::NAME
 function(plexaura_library name type)

@@ -25,7 +25,7 @@ bool is_saved(const Node& node) {
 }
 
 // The function under test, built in a graph of its own.
-struct Function {
+struct CheckedFunction {
   Graph graph;
   GraphInputs inputs;
   std::vector<Node> outputs;  // the outputs whose gradients are checked
@@ -37,7 +37,7 @@ struct Pair {
   std::size_t second;
 };
 
-void build_function(Function& function, const BuildFunction& build, const std::vector<Tensor>& values,
+void build_function(CheckedFunction& function, const BuildFunction& build, const std::vector<Tensor>& values,
                     std::optional<Pair> same = {}) {
   std::vector<Node> given;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -52,7 +52,7 @@ void build_function(Function& function, const BuildFunction& build, const std::v
   if (function.outputs.empty()) throw UserError("check_gradients: the function has no floating output");
 }
 
-void check_levels(Function& function, Backend& backend, const GradientOptions& options,
+void check_levels(CheckedFunction& function, Backend& backend, const GradientOptions& options,
                   GradientReport& report) {
   Random random(options.seed);
   const std::size_t given = function.inputs.nodes.size();
@@ -96,7 +96,7 @@ void check_as_one_node(const BuildFunction& build, const std::vector<Tensor>& in
   once.jacobian_limit = 0;
   GradientReport found;
   try {
-    Function function;
+    CheckedFunction function;
     build_function(function, build, inputs, same);
     check_levels(function, backend, once, found);
   } catch (const std::exception& error) {
@@ -183,7 +183,7 @@ bool is_second(const GradientReport& report) {
                              [](const GradientEntry& entry) { return entry.check.starts_with("second"); });
 }
 
-GradientReport check_function(Function& function, const BuildFunction& build,
+GradientReport check_function(CheckedFunction& function, const BuildFunction& build,
                               const std::vector<Tensor>& inputs, Backend& backend,
                               const GradientOptions& options) {
   GradientReport report;
@@ -204,7 +204,7 @@ GradientReport check_function(Function& function, const BuildFunction& build,
 
 GradientReport check_gradients(const BuildFunction& build, const std::vector<Tensor>& inputs,
                                Backend& backend, const GradientOptions& options) {
-  Function function;
+  CheckedFunction function;
   build_function(function, build, inputs);
   const std::vector<NodeId> forward = nodes_between(function.inputs.nodes, function.outputs);
   GradientReport report = check_function(function, build, inputs, backend, options);
@@ -214,7 +214,7 @@ GradientReport check_gradients(const BuildFunction& build, const std::vector<Ten
   try {
     report.places = wrong_ops(function.graph, forward, function.inputs.values, options.block, backend,
                               [&](const BuildFunction& of_op, const std::vector<Tensor>& met) {
-                                Function op;
+                                CheckedFunction op;
                                 build_function(op, of_op, met);
                                 return check_function(op, of_op, met, backend, of_ops);
                               });

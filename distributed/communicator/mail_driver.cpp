@@ -14,7 +14,7 @@ namespace {
 // The pauses between two calls of the library: the short one while letters are under way, and the long one
 // otherwise.
 constexpr std::chrono::microseconds short_nap{50};
-constexpr std::chrono::milliseconds long_nap{1};
+constexpr std::chrono::milliseconds idle_nap{1};
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void MailDriver::run(const std::stop_token& stop) {
       if (drive())
         std::this_thread::sleep_for(short_nap);
       else
-        std::this_thread::sleep_for(long_nap);
+        std::this_thread::sleep_for(idle_nap);
   } catch (const std::exception&) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();

@@ -17,7 +17,7 @@ constexpr std::string_view weights_message = "the weights to begin with, for the
 constexpr std::string_view status_message = "how the run ends, for the ranks that serve";
 // The longest time that a serving rank waits: compiling, or the last checkpoint, may take longer than the
 // deadline between ranks.
-constexpr double patience_seconds = 3600;
+constexpr double roles_patience_seconds = 3600;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void Roles::report_serving(std::string_view text, std::string_view what) const {
 
 std::string Roles::hear(std::string_view what) const {
   std::string text;
-  const Peer trainer{first_trainer_, tag::roles, patience_seconds};
+  const Peer trainer{first_trainer_, tag::roles, roles_patience_seconds};
   receive_text(
       all_, trainer, [&](std::string_view piece) { text += piece; }, what);
   return text;

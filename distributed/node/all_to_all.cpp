@@ -7,7 +7,7 @@
 namespace plexaura {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 18;  // largest part of a block in one message
+constexpr std::size_t largest_piece_bytes = std::size_t{1} << 18;  // largest part of a block in one message
 constexpr std::size_t pieces_ahead = 4;
 
 }  // namespace
@@ -15,9 +15,10 @@ constexpr std::size_t pieces_ahead = 4;
 void AllToAll::run(const CallSignature& call, double deadline_seconds, std::span<const std::byte> blocks,
                    std::span<std::byte> received) {
   const auto block = static_cast<std::size_t>(call.count);
-  const std::size_t pieces = (block + piece_bytes - 1) / piece_bytes;
+  const std::size_t pieces = (block + largest_piece_bytes - 1) / largest_piece_bytes;
   const auto piece = [&](std::size_t i) {
-    return Piece{i * piece_bytes, std::min(piece_bytes, block - i * piece_bytes), block};
+    return Piece{i * largest_piece_bytes, std::min(largest_piece_bytes, block - i * largest_piece_bytes),
+                 block};
   };
   RankWait wait(alarm_, {call, deadline_seconds, topology_.numbers()});
   const std::size_t own = Piece{0, 0, block}.at(transport_.rank());

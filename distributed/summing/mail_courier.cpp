@@ -11,7 +11,7 @@ constexpr int reader = 0;  // number of the rank that reads the samples and send
 // The largest number of parcels that arrive before they are taken. With two, one step can arrive while the
 // step before waits to be taken. If a rank falls behind and all its data was read ahead, as in validation,
 // the rest waits on rank 0 in the mailbox.
-constexpr std::int64_t most_arriving = 2;
+constexpr std::int64_t most_parcels_arriving = 2;
 constexpr double seconds_between_looks = 0.1;
 
 int tag_of(Courier::Stream stream) { return static_cast<int>(stream); }
@@ -20,7 +20,7 @@ int tag_of(Courier::Stream stream) { return static_cast<int>(stream); }
 
 MailCourier::MailCourier(std::unique_ptr<Mailbox> mailbox)
     : mailbox_(std::move(mailbox)),
-      driver_(*mailbox_, {tag_of(Stream::training), tag_of(Stream::validation)}, most_arriving) {}
+      driver_(*mailbox_, {tag_of(Stream::training), tag_of(Stream::validation)}, most_parcels_arriving) {}
 
 void MailCourier::send(Stream stream, int to, std::span<const std::byte> parcel) {
   const auto lock = driver_.hold();

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t no_step = 0;
 // The longest time that the server waits for the next step. Validation and checkpoints may take place before
 // it. If a rank is lost meanwhile, the server learns of it earlier.
-constexpr double patience_seconds = 86'400;
+constexpr double step_patience_seconds = 86'400;
 
 int lowest_but(int server) { return server == 0 ? 1 : 0; }
 
@@ -35,12 +35,12 @@ void SendReceive::announce(std::int64_t step) {
 
 std::int64_t SendReceive::hear_step() {
   std::int64_t step = no_step;
-  communicator().receive({lowest_but(server_), tag::steps_of_server, patience_seconds},
+  communicator().receive({lowest_but(server_), tag::steps_of_server, step_patience_seconds},
                          std::as_writable_bytes(std::span(&step, 1)), "the number of the next step");
   return step;
 }
 
-// Sums a bucket by the server. The server waits up to `patience_seconds` for a step, and then with the
+// Sums a bucket by the server. The server waits up to `step_patience_seconds` for a step, and then with the
 // communicator's deadline for each bucket. The step is announced when its first bucket is computed.
 void SendReceive::sum(std::size_t bucket, DType dtype, std::span<std::byte> gradients,
                       std::string_view what) {

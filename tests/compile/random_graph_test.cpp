@@ -19,7 +19,7 @@ namespace {
 
 struct Seeds {
   std::uint64_t first = 1;
-  std::uint64_t last = address_sanitized ? 30 : 300;
+  std::uint64_t last = sanitized ? 30 : 300;
 };
 
 Seeds seeds() {

@@ -12,8 +12,13 @@ unset PLEXAURA_FAULT_LOG  # of the run that this test is part of
 cd "$folder"
 
 stand_in() { printf '#!/bin/bash\n%s\n' "$2" > "$1" && chmod +x "$1"; }
-stand_in dev/check 'echo "checks" >> "$LOG"'
-stand_in tools/install_packages 'echo "install $*" >> "$LOG"; [ -z "${UNREACHABLE:-}" ] || { echo "install_packages: pip could not" >&2; exit 1; }'
+stand_in dev/check '
+for i in {1..600}; do
+  ! grep -q "^begin release$" "$LOG" || break
+  sleep 0.1
+done
+echo "checks" >> "$LOG"'
+stand_in tools/install_packages 'echo "install $*" >> "$LOG"; [ "${UNREACHABLE:-}" != "$1" ] || { echo "install_packages: pip could not" >&2; exit 1; }'
 stand_in tests/fuzz/letters.sh 'echo "fuzz $*" >> "$LOG"'
 stand_in tests/fuzz/onnx.sh 'echo "fuzz onnx $*" >> "$LOG"'
 stand_in tests/fuzz/data.sh 'echo "fuzz data $*" >> "$LOG"'
@@ -51,11 +56,12 @@ check() {
 done_of() { grep -E "$1" log | paste -sd ' '; }
 expect() { [ "$1" = "$2" ] || fail "there was '$1' instead of '$2'"; }
 
-# The first tests end only when everything is built, so the other presets must be built meanwhile, one after
-# another.
+# The checks end only when the first build has begun, and the first tests only when everything is built. So presets must be built
+# meanwhile, one after another.
 AWAITED="end avx2" check 0 --ci
-expect "$(head -3 log | paste -sd ' ')" "install build checks onnx cuda checks begin release"
+expect "$(done_of 'install build|begin release|^checks')" "install build checks onnx begin release checks"
 expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda begin avx2 end avx2"
+expect "$(done_of ' (cuda|tsan)$')" "begin tsan end tsan install cuda begin cuda end cuda test tsan test cuda"
 expect "$(done_of test)" "test release test asan test tsan test cuda test avx2"
 expect "$(tail -1 said)" "21 passed, 0 failed"
 expect "$(grep -c "^    20.8 s  all tests of ops$" said)" 5  # one of each preset
@@ -88,8 +94,13 @@ expect "$(done_of 'begin|test')" ""
 grep -q "^test: the preset cuda lacks what CMake has named above$" said || fail "nobody says why"
 
 # If something cannot be installed, everything ends at once.
-UNREACHABLE=1 check 1 --ci
-expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks onnx cuda"
+UNREACHABLE=build check 1 --ci
+expect "$(cat said log | paste -sd ' ')" "install_packages: pip could not install build checks onnx"
+
+# What only the preset for CUDA needs is installed when its turn comes.
+UNREACHABLE=cuda check 1 --ci
+expect "$(done_of 'test|begin cuda')" "test release test asan test tsan test avx2"
+grep -q "^cuda-build  *FAILED " said || fail "nobody says that the toolkit is missing"
 
 check 2 --preset none_such
 expect "$(cat said)" "test: no preset 'none_such'; there are release debug asan tsan no-mpi mpich no-onednn onednn3 avx2 baseline clang aarch64 cuda"

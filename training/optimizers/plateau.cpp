@@ -16,10 +16,10 @@ bool is_better(const Plateau& plateau, double value, double best) {
 }
 
 // Above this number, a double cannot represent every whole number.
-constexpr double largest_count = 9007199254740992;
+constexpr double largest_exact_count = 9007199254740992;
 
 bool is_count(double number) {
-  return number >= 0 && number <= largest_count && number == std::floor(number);
+  return number >= 0 && number <= largest_exact_count && number == std::floor(number);
 }
 
 }  // namespace

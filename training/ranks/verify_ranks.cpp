@@ -18,7 +18,7 @@ namespace plexaura {
 
 namespace {
 
-constexpr const char* compared = "the comparison of the weights of all ranks";
+constexpr const char* comparison = "the comparison of the weights of all ranks";
 constexpr std::size_t digits = 16;  // number of digits in a hash
 
 // One tensor that is compared: a parameter or buffer, the optimizer's state of a parameter, or the loss
@@ -99,7 +99,7 @@ std::vector<Difference> differences(const std::vector<StoredTensor>& tensors,
 }
 
 void check_majority(Collective& ranks, const Difference& difference, std::int64_t step) {
-  together(ranks, compared, [&] {
+  together(ranks, comparison, [&] {
     if (difference.majority(ranks.size()) != nullptr) return;
     throw DeviceError(fmt::format(
         "after step {} the {} ranks hold different bits in {}, and no majority shows which are "
@@ -113,10 +113,10 @@ void check_majority(Collective& ranks, const Difference& difference, std::int64_
 void mend(Collective& ranks, ParameterStore& store, const Difference& difference, std::int64_t step,
           const std::vector<std::string>& names) {
   const std::vector<int>& right = *difference.majority(ranks.size());
-  Tensor value = together(ranks, compared, [&] { return difference.tensor.read(store); });
-  ranks.broadcast(value.data(), value.bytes(), right.front(), compared);
+  Tensor value = together(ranks, comparison, [&] { return difference.tensor.read(store); });
+  ranks.broadcast(value.data(), value.bytes(), right.front(), comparison);
   const auto is_right = [&](int rank) { return std::ranges::find(right, rank) != right.end(); };
-  together(ranks, compared, [&] {
+  together(ranks, comparison, [&] {
     if (!is_right(ranks.rank())) difference.tensor.write(store, value);
   });
   if (ranks.rank() != 0) return;
@@ -134,12 +134,12 @@ void mend(Collective& ranks, ParameterStore& store, const Difference& difference
 
 void verify_ranks(Collective& ranks, ParameterStore& store, std::int64_t step, int number) {
   const std::vector<StoredTensor> tensors = stored_tensors(store);
-  const std::string mine = together(ranks, compared, [&] { return hashes_of(store, tensors); });
-  if (all_equal(ranks.gather_all(fmt::format("{:016x}", fnv(mine)), compared))) return;
-  const std::vector<std::string> hashes = ranks.gather_all(mine, compared);
+  const std::string mine = together(ranks, comparison, [&] { return hashes_of(store, tensors); });
+  if (all_equal(ranks.gather_all(fmt::format("{:016x}", fnv(mine)), comparison))) return;
+  const std::vector<std::string> hashes = ranks.gather_all(mine, comparison);
   const std::vector<Difference> found = differences(tensors, hashes);
   for (const Difference& difference : found) check_majority(ranks, difference, step);
-  const std::vector<std::string> names = ranks.gather_all(std::to_string(number), compared);
+  const std::vector<std::string> names = ranks.gather_all(std::to_string(number), comparison);
   for (const Difference& difference : found) mend(ranks, store, difference, step, names);
 }
 

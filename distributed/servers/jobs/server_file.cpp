@@ -21,7 +21,7 @@ namespace plexaura {
 namespace {
 
 // Largest size of a server's file; the name of a host has at most 255 bytes.
-constexpr std::size_t most_bytes = 512;
+constexpr std::size_t most_file_bytes = 512;
 
 std::string reason() { return std::generic_category().message(errno); }
 
@@ -38,7 +38,7 @@ FileDescriptor open_to_read(const std::filesystem::path& path) {
 // for other files.
 std::optional<std::string> text_in(const FileDescriptor& file) {
   struct stat status {};
-  std::array<char, most_bytes> text{};
+  std::array<char, most_file_bytes> text{};
   const bool is_regular = file.is_there() && fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode);
   const ssize_t count = is_regular ? pread(file.number(), text.data(), text.size(), 0) : -1;
   if (count < 0) return std::nullopt;
@@ -67,7 +67,7 @@ bool is_whole(const std::string& text) {
 // True for text that may become complete: the file may just be copied to this place.
 bool is_beginning(std::string_view text) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_:% ";
-  return text.size() < most_bytes && text.find_first_not_of(letters) == std::string_view::npos;
+  return text.size() < most_file_bytes && text.find_first_not_of(letters) == std::string_view::npos;
 }
 
 // True if the file is empty, or if a killed server may have left its contents.

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view answer_to_a_push = "the weights of the server";
 // The number of letters that may arrive with each tag from each server: weights, after some letters of
 // patience.
-constexpr std::int64_t most_arriving = 4;
+constexpr std::int64_t most_arriving_of_a_server = 4;
 
 }  // namespace
 
@@ -25,8 +25,8 @@ ParameterClient::ParameterClient(Mailbox& mailbox, int servers, const ServerRule
       keeps_snapshot_(keeps_snapshot),
       server_count_(servers) {
   if (kind == ClientKind::threaded)
-    driver_ =
-        std::make_unique<MailDriver>(mailbox_, std::vector{deal_tag, weights_tag}, most_arriving * servers);
+    driver_ = std::make_unique<MailDriver>(mailbox_, std::vector{deal_tag, weights_tag},
+                                           most_arriving_of_a_server * servers);
 }
 
 void ParameterClient::begin(WeightsImmigration& border) {

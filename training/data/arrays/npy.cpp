@@ -21,7 +21,7 @@ namespace plexaura {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::uint64_t longest_header = 1 << 20;
+constexpr std::uint64_t longest_npy_header = 1 << 20;
 
 // The header of a file: a dictionary of Python with the keys 'descr', 'fortran_order' and 'shape'.
 class HeaderText {
@@ -105,7 +105,7 @@ HeaderText read_header(const ByteRange& file, std::uint64_t& begin) {
   const std::uint64_t bytes =
       is_short ? little_endian<std::uint16_t>(head, 8) : little_endian<std::uint32_t>(head, 8);
   begin = is_short ? 10 : 12;
-  if (bytes > file.size() - begin || bytes > longest_header)
+  if (bytes > file.size() - begin || bytes > longest_npy_header)
     throw UserError(fmt::format("{}: ends at offset {}, within its header; make or fetch it again",
                                 file.name(), file.size()));
   std::string text(bytes, '\0');
