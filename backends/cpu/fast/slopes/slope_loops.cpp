@@ -52,17 +52,36 @@ PLEXAURA_INLINE void hard_swish_grad(const T* x, const T* grad, T* result, std::
 
 }  // namespace
 
-#define PLEXAURA_SLOPE(name, T)                                                                \
-  PLEXAURA_CLONES void name##_loop(const T* x, const T* grad, T* result, std::int64_t count) { \
-    name(x, grad, result, count);                                                              \
-  }
-PLEXAURA_SLOPE(gelu_grad, float)
-PLEXAURA_SLOPE(gelu_tanh_grad, float)
-PLEXAURA_SLOPE(gelu_tanh_grad, double)
-PLEXAURA_SLOPE(silu_grad, float)
-PLEXAURA_SLOPE(silu_grad, double)
-PLEXAURA_SLOPE(hard_swish_grad, float)
-PLEXAURA_SLOPE(hard_swish_grad, double)
-#undef PLEXAURA_SLOPE
+PLEXAURA_CLONES void gelu_grad_loop(const float* x, const float* grad, float* result, std::int64_t count) {
+  gelu_grad(x, grad, result, count);
+}
+
+PLEXAURA_CLONES void gelu_tanh_grad_loop(const float* x, const float* grad, float* result,
+                                         std::int64_t count) {
+  gelu_tanh_grad(x, grad, result, count);
+}
+
+PLEXAURA_CLONES void gelu_tanh_grad_loop(const double* x, const double* grad, double* result,
+                                         std::int64_t count) {
+  gelu_tanh_grad(x, grad, result, count);
+}
+
+PLEXAURA_CLONES void silu_grad_loop(const float* x, const float* grad, float* result, std::int64_t count) {
+  silu_grad(x, grad, result, count);
+}
+
+PLEXAURA_CLONES void silu_grad_loop(const double* x, const double* grad, double* result, std::int64_t count) {
+  silu_grad(x, grad, result, count);
+}
+
+PLEXAURA_CLONES void hard_swish_grad_loop(const float* x, const float* grad, float* result,
+                                          std::int64_t count) {
+  hard_swish_grad(x, grad, result, count);
+}
+
+PLEXAURA_CLONES void hard_swish_grad_loop(const double* x, const double* grad, double* result,
+                                          std::int64_t count) {
+  hard_swish_grad(x, grad, result, count);
+}
 
 }  // namespace plexaura::fast
