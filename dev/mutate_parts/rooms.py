@@ -38,7 +38,8 @@ ROOMS = [
          ["backends_tests", "described_tests"], ["backends_tests", "described_tests"]),
     # Leaves out calls of NVIDIA's libraries, the runtime, and code that only a compiler for GPUs sees.
     Room("cuda", ["backends/cuda/[!rv]*.cpp", "backends/cuda/kernels/*.cu", "backends/cuda/kernels/[ejs]*.h",
-                  "backends/cuda/kernels/batch_norm.h", "backends/cuda/kernels/channel_sums.h"],
+                  "backends/cuda/kernels/batch_norm.h", "backends/cuda/kernels/by_channel.h",
+                  "backends/cuda/kernels/channel*.h"],
          ["backends_tests", "core_tests.simulated_cuda*", "ops_tests.simulated_cuda", "contract_tests_simulated_cuda*"], [*KERNEL_TARGETS, "contract_tests"]),
     Room("testing", ["testing/*.cpp"], KERNELS, KERNEL_TARGETS),
     Room("planner", ["core/compile/*.cpp", "core/vm/*.cpp", "core/step/*.cpp", "core/params/placement.cpp"],

@@ -1,9 +1,7 @@
 // Tests kernels for CUDA that compute several elements at once (backends/cuda/kernels/several.h), on the
 // simulated runtime: their bits are those of the portable kernels, whatever the shapes.
 
-#include <cstdlib>
 #include <doctest/doctest.h>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <string>
@@ -19,7 +17,7 @@
 #include "testing/run.h"
 #include "tests/support/has_simulated_cuda.h"
 #include "tests/support/pattern.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/simulated_widths.h"
 
 namespace plexaura::testing::cuda_several_test {
 
@@ -29,22 +27,6 @@ std::vector<Tensor> run_on(const char* backend, const Graph& graph, const std::v
                            const std::vector<Tensor>& inputs) {
   const auto opened = open_backend(backend, {});
   return Runner(graph, results, *opened, {.optimise = false})(inputs);
-}
-
-// Returns for each op of the graph the most elements that a thread of simulated CUDA used at once.
-std::map<std::string, int> widths_of(const Graph& graph, const std::vector<Node>& results,
-                                     const std::vector<Tensor>& inputs) {
-  const TemporaryFolder folder;
-  const auto file = folder / "widths";
-  setenv("PLEXAURA_SIMULATED_CUDA_WIDTHS", file.c_str(), 1);
-  run_on("simulated_cuda", graph, results, inputs);
-  unsetenv("PLEXAURA_SIMULATED_CUDA_WIDTHS");
-  std::map<std::string, int> widths;
-  std::ifstream lines(file);
-  int width = 0;
-  for (std::string op, place; lines >> width >> op && std::getline(lines, place);)
-    widths[op] = std::max(widths[op], width);
-  return widths;
 }
 
 // Returns numbers that are rounded to 16 bits in special ways: ties, denormals, infinity, and both zeros.

@@ -6,67 +6,39 @@
 
 namespace plexaura::cuda {
 
-template <class T>
-struct MomentsGradTerms {
+// Computes each element of `dst` from that of `src` and from the numbers of its channel: values.of_channels()
+// returns functions of an element.
+template <class T, class Values>
+struct EachTerms {
   Global<const T> src;
-  MomentsGrad<T> grad;
-  Global<T> diff_src;
-  Channels of;
-
-  struct OfChannel {
-    const MomentsGradTerms& terms;
-    typename MomentsGrad<T>::OfChannel grad;
-
-    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.src[place]; }
-    PLEXAURA_DEVICE void operator()(std::int64_t place, T x) const { terms.diff_src[place] = grad(x); }
-  };
-
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
-    return {*this, grad.of_channel(c, static_cast<double>(of.count()))};
-  }
-};
-
-template <class T>
-struct NormaliseTerms {
-  Global<const T> src;
-  Normal<T> normal;
+  Values values;
   Global<T> dst;
 
-  struct OfChannel {
-    const NormaliseTerms& terms;
-    typename Normal<T>::OfChannel normal;
+  static constexpr int blocks_at_once = 4;
 
-    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.src[place]; }
-    PLEXAURA_DEVICE void operator()(std::int64_t place, T x) const { terms.dst[place] = normal(x); }
-  };
-
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const { return {*this, normal.of_channel(c)}; }
-};
-
-template <class T>
-struct NormaliseInputGradTerms {
-  NormalGrad<T> normal;
-  Global<const T> diff_dst;
-  Global<T> diff_src;
-
-  struct OfChannel {
-    const NormaliseInputGradTerms& terms;
-    typename NormalGrad<T>::OfX of_x;
-
-    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.diff_dst[place]; }
-    PLEXAURA_DEVICE void operator()(std::int64_t place, T grad) const { terms.diff_src[place] = of_x(grad); }
-  };
-
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const { return {*this, normal.of_x(c)}; }
+  template <int own>
+  PLEXAURA_DEVICE auto of_channels(std::int64_t c) const {
+    return values.template of_channels<own>(c);
+  }
+  template <int width>
+  PLEXAURA_DEVICE Several<T, width> read(std::int64_t place) const {
+    return src.template several<width>(place);
+  }
+  template <int width, class Numbers>
+  PLEXAURA_DEVICE void apply(std::int64_t place, const Numbers& of, const Several<T, width>& x) const {
+    Several<T, width> y;
+    for (int k = 0; k < width; ++k) y[k] = of[k](x[k]);
+    dst.set_several(place, y);
+  }
 };
 
 namespace {
 
-Channels channels(const Call& call) { return {call.inputs[0].shape(), call.channels_last}; }
+Channels channels(const Call& call) { return {*call.inputs[0].type, call.channels_last}; }
 
 }  // namespace
 
-std::size_t channel_sums_workspace(const Shape& x, bool channels_last) {
+std::size_t channel_sums_workspace(const TensorType& x, bool channels_last) {
   return static_cast<std::size_t>(ChannelSums::count({x, channels_last})) * sizeof(double);
 }
 
@@ -75,9 +47,9 @@ void cuda_moments(const Call& call) {
   dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
     using S = Statistic<T>;
     const Channels of = channels(call);
-    enqueue_channel_sums(call, of,
-                         MomentsTerms<T>{call.inputs[0].in<T>(), call.outputs[0].out<S>(),
-                                         call.outputs[1].out<S>(), call.outputs[2].out<S>(), epsilon, of});
+    enqueue_channel_sums<T>(call, of,
+                            MomentsTerms<T>{call.inputs[0].in<T>(), call.outputs[0].out<S>(),
+                                            call.outputs[1].out<S>(), call.outputs[2].out<S>(), epsilon, of});
   });
 }
 
@@ -86,9 +58,9 @@ void cuda_moments_grad(const Call& call) {
     using S = Statistic<T>;
     const Channels of = channels(call);
     const MomentsGrad<T> grad{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>(),
-                              call.inputs[4].in<S>()};
-    enqueue_by_channel(call, of,
-                       MomentsGradTerms<T>{call.inputs[0].in<T>(), grad, call.outputs[0].out<T>(), of});
+                              call.inputs[4].in<S>(), share_of<S>(of)};
+    enqueue_by_channel<T>(
+        call, of, EachTerms<T, MomentsGrad<T>>{call.inputs[0].in<T>(), grad, call.outputs[0].out<T>()});
   });
 }
 
@@ -97,8 +69,8 @@ void cuda_normalise(const Call& call) {
     using S = Statistic<T>;
     const Normal<T> normal{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>(),
                            call.inputs[4].in<S>()};
-    enqueue_by_channel(call, channels(call),
-                       NormaliseTerms<T>{call.inputs[0].in<T>(), normal, call.outputs[0].out<T>()});
+    enqueue_by_channel<T>(call, channels(call),
+                          EachTerms<T, Normal<T>>{call.inputs[0].in<T>(), normal, call.outputs[0].out<T>()});
   });
 }
 
@@ -110,10 +82,10 @@ void cuda_normalise_grad(const Call& call) {
     const auto grad = call.inputs[4].in<T>();
     const ChannelGrads<T> grads{call.outputs[1].out<S>(), call.outputs[2].out<S>(), call.outputs[3].out<S>(),
                                 call.outputs[4].out<S>()};
-    enqueue_channel_sums(call, of,
-                         NormaliseGradTerms<T, GivenGrad<T>>{call.inputs[0].in<T>(), normal, {grad}, grads});
+    enqueue_channel_sums<T>(
+        call, of, NormaliseGradTerms<T, GivenGrad<T>>{call.inputs[0].in<T>(), normal, {grad}, grads});
     if (call.outputs[0].address != nullptr)
-      enqueue_by_channel(call, of, NormaliseInputGradTerms<T>{normal, grad, call.outputs[0].out<T>()});
+      enqueue_by_channel<T>(call, of, EachTerms<T, NormalGrad<T>>{grad, normal, call.outputs[0].out<T>()});
   });
 }
 

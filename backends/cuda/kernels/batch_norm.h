@@ -1,18 +1,21 @@
 #pragma once
 
+#include "backends/cuda/kernels/by_channel.h"
 #include "backends/cuda/kernels/channel_sums.h"
 #include "backends/cuda/kernels/element.h"
 
-// Code that the kernels of batch norm's ops share with those of its regions.
+// Code that the kernels of batch norm's ops share with those of its regions. Elements are computed in float, and
+// those of float64 in double, with products that are not rounded before an addition.
 
 namespace plexaura::cuda {
 
 // The type of values with one element for each channel.
 template <class T>
-using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
+using Statistic = Compute<T>;
 
-// The moments of each channel. The sums add differences from the channel's first element, which are about as
-// small as differences from the mean. The address of an output that no one reads is null.
+// The moments of each channel. The sums of a split add differences from a number near its mean, and the splits'
+// sums are converted to differences from the channel's first element. The address of an output that no one
+// reads is null.
 template <class T>
 struct MomentsTerms {
   Global<const T> src;
@@ -22,21 +25,37 @@ struct MomentsTerms {
   double epsilon;
   Channels of;
 
-  struct OfChannel {
-    const MomentsTerms& terms;
-    double first;
+  using Number = Statistic<T>;
+  static constexpr bool centres = true;
+  static constexpr int groups_at_once = 2;
+  static constexpr int blocks_at_once = 3;
 
-    PLEXAURA_DEVICE T read(std::int64_t place) const { return terms.src[place]; }
-    PLEXAURA_DEVICE TwoSums operator()(std::int64_t, T x) const {
-      const double centred = static_cast<double>(widen(x)) - first;
-      return {centred, centred * centred};
-    }
-  };
+  template <int own, class CentreOf>
+  PLEXAURA_DEVICE OfChannels<Number, own> of_channels(std::int64_t, const CentreOf& centre) const {
+    OfChannels<Number, own> numbers;
+    for (int k = 0; k < own; ++k) numbers.of[k] = centre(k);
+    return numbers;
+  }
+  template <int width>
+  PLEXAURA_DEVICE Several<T, width> read(std::int64_t place) const {
+    return src.template several<width>(place);
+  }
+  template <int width, class Numbers>
+  PLEXAURA_DEVICE Addends<Number, width> addends(std::int64_t, const Numbers& centre,
+                                                 const Several<T, width>& x) const {
+    Addends<Number, width> added;
+    for (int k = 0; k < width; ++k) added.value[k] = added.factor[k] = widen(x[k]) - centre[k];
+    return added;
+  }
 
   PLEXAURA_DEVICE double first_of(std::int64_t channel) const {
     return of.count() > 0 ? static_cast<double>(widen(src[channel * of.run])) : 0.0;
   }
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t channel) const { return {*this, first_of(channel)}; }
+  PLEXAURA_DEVICE TwoSums of_split(std::int64_t channel, const TwoSums& sums, Number centre,
+                                   double count) const {
+    const double moved = static_cast<double>(centre) - first_of(channel);
+    return {sums.first + count * moved, sums.second + moved * (2 * sums.first + count * moved)};
+  }
 
   PLEXAURA_DEVICE void finish(std::int64_t c, const TwoSums& sum) const {
     const bool exists = of.count() > 0;
@@ -58,39 +77,49 @@ struct Normal {
   Global<const Statistic<T>> mean;
   Global<const Statistic<T>> inverse;
 
-  struct OfChannel {
-    double mean;
-    double factor;
-    double shift;
+  struct Of {
+    Statistic<T> mean;
+    Statistic<T> factor;
+    Statistic<T> shift;
 
     PLEXAURA_DEVICE T operator()(T x) const {
-      return narrow<T>((static_cast<double>(widen(x)) - mean) * factor + shift);
+      return narrow<T>(multiply_add(widen(x) - mean, factor, shift));
     }
   };
 
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
-    return {mean[c], static_cast<double>(scale[c]) * static_cast<double>(inverse[c]), shift[c]};
+  template <int own>
+  PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t c) const {
+    const auto scales = scale.template several<own>(c);
+    const auto shifts = shift.template several<own>(c);
+    const auto means = mean.template several<own>(c);
+    const auto inverses = inverse.template several<own>(c);
+    OfChannels<Of, own> numbers;
+    for (int k = 0; k < own; ++k) numbers.of[k] = {means[k], scales[k] * inverses[k], shifts[k]};
+    return numbers;
   }
 };
 
-// The gradients of normalise(), from the sum of a channel's gradients and the sum of their products with x -
-// mean.
+// The gradients of normalise(): by x that of each element, and by the others from the sum of a channel's
+// gradients and the sum of their products with x - mean.
 template <class T>
 struct NormalGrad {
   Global<const Statistic<T>> scale;
   Global<const Statistic<T>> mean;
   Global<const Statistic<T>> inverse;
 
-  struct OfX {
-    double factor;
+  struct Of {
+    Statistic<T> factor;
 
-    PLEXAURA_DEVICE T operator()(T grad) const {
-      return narrow<T>(static_cast<double>(widen(grad)) * factor);
-    }
+    PLEXAURA_DEVICE T operator()(T grad) const { return narrow<T>(widen(grad) * factor); }
   };
 
-  PLEXAURA_DEVICE OfX of_x(std::int64_t c) const {
-    return {static_cast<double>(scale[c]) * static_cast<double>(inverse[c])};
+  template <int own>
+  PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t c) const {
+    const auto scales = scale.template several<own>(c);
+    const auto inverses = inverse.template several<own>(c);
+    OfChannels<Of, own> numbers;
+    for (int k = 0; k < own; ++k) numbers.of[k] = {scales[k] * inverses[k]};
+    return numbers;
   }
   PLEXAURA_DEVICE Statistic<T> of_scale(const TwoSums& sum, std::int64_t c) const {
     return static_cast<Statistic<T>>(inverse[c] * sum.second);
@@ -117,8 +146,9 @@ struct ChannelGrads {
 };
 
 // The two terms that each element adds to the sums of its channel, from which finish() computes the
-// ChannelGrads. `grad` computes the gradient of the result. It has the members of the terms of
-// ByChannelKernel, but its call also takes x: grad.of_channel(channel)(place, read, x).
+// ChannelGrads. `grad` computes the gradient of the result: grad.values<width>(place, of, read, x) returns that
+// of the group at a place, where read is grad.read<width>(place), and of(k) are the numbers of element k's
+// channel as grad.of_channels<own>(channel) returns them.
 template <class T, class Grad>
 struct NormaliseGradTerms {
   Global<const T> src;
@@ -126,26 +156,46 @@ struct NormaliseGradTerms {
   Grad grad;
   ChannelGrads<T> grads;
 
-  struct OfChannel {
-    const NormaliseGradTerms& terms;
-    typename Grad::OfChannel grad;
-    double mean;
+  using Number = Statistic<T>;
+  static constexpr bool centres = false;
+  static constexpr int groups_at_once = 1;
+  static constexpr int blocks_at_once = 3;
 
-    struct Read {
-      T x;
-      typename Grad::Read grad;
-    };
-
-    PLEXAURA_DEVICE Read read(std::int64_t place) const { return {terms.src[place], grad.read(place)}; }
-    PLEXAURA_DEVICE TwoSums operator()(std::int64_t place, const Read& read) const {
-      const auto of_element = static_cast<double>(widen(grad(place, read.grad, read.x)));
-      return {of_element, of_element * (static_cast<double>(widen(read.x)) - mean)};
-    }
+  struct Of {
+    Number mean;
+    typename Grad::Of grad;
+  };
+  template <int width>
+  struct Read {
+    Several<T, width> x;
+    typename Grad::template Read<width> grad;
   };
 
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
-    return {*this, grad.of_channel(c), normal.mean[c]};
+  template <int own, class CentreOf>
+  PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t c, const CentreOf&) const {
+    const auto means = normal.mean.template several<own>(c);
+    const auto of_grad = grad.template of_channels<own>(c);
+    OfChannels<Of, own> numbers;
+    for (int k = 0; k < own; ++k) numbers.of[k] = {means[k], of_grad.of[k]};
+    return numbers;
   }
+  template <int width>
+  PLEXAURA_DEVICE Read<width> read(std::int64_t place) const {
+    return {src.template several<width>(place), grad.template read<width>(place)};
+  }
+  template <int width, class Numbers>
+  PLEXAURA_DEVICE Addends<Number, width> addends(std::int64_t place, const Numbers& of,
+                                                 const Read<width>& read) const {
+    const auto of_grad = [&](int k) -> const typename Grad::Of& { return of[k].grad; };
+    const Several<T, width> grads_of = grad.template values<width>(place, of_grad, read.grad, read.x);
+    Addends<Number, width> added;
+    for (int k = 0; k < width; ++k) {
+      added.value[k] = widen(grads_of[k]);
+      added.factor[k] = widen(read.x[k]) - of[k].mean;
+    }
+    return added;
+  }
+  PLEXAURA_DEVICE TwoSums of_split(std::int64_t, const TwoSums& sums, Number, double) const { return sums; }
 
   PLEXAURA_DEVICE void finish(std::int64_t c, const TwoSums& sum) const {
     if (grads.scale) grads.scale[c] = normal.of_scale(sum, c);
@@ -160,16 +210,32 @@ template <class T>
 struct GivenGrad {
   Global<const T> grad;
 
-  using Read = T;
-  struct OfChannel {
-    const GivenGrad& of;
+  static constexpr int blocks_at_once = 4;
 
-    PLEXAURA_DEVICE Read read(std::int64_t place) const { return of.grad[place]; }
-    PLEXAURA_DEVICE T operator()(std::int64_t, Read read, T) const { return read; }
-  };
+  struct Of {};
+  template <int width>
+  using Read = Several<T, width>;
 
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t) const { return {*this}; }
+  template <int own>
+  PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t) const {
+    return {};
+  }
+  template <int width>
+  PLEXAURA_DEVICE Several<T, width> read(std::int64_t place) const {
+    return grad.template several<width>(place);
+  }
+  template <int width, class Numbers>
+  PLEXAURA_DEVICE Several<T, width> values(std::int64_t, const Numbers&, const Several<T, width>& read,
+                                           const Several<T, width>&) const {
+    return read;
+  }
 };
+
+// Returns 1 / the number of elements of a channel; infinity if there are none.
+template <class Number>
+Number share_of(const Channels& of) {
+  return static_cast<Number>(1.0 / static_cast<double>(of.count()));
+}
 
 // The gradient of moments() by the elements of a channel.
 template <class T>
@@ -178,21 +244,29 @@ struct MomentsGrad {
   Global<const Statistic<T>> inverse;
   Global<const Statistic<T>> diff_mean;
   Global<const Statistic<T>> diff_inverse;
+  Statistic<T> share;  // share_of() the channels
 
-  struct OfChannel {
-    double mean;
-    double level;
-    double tilt;
+  struct Of {
+    Statistic<T> mean;
+    Statistic<T> level;
+    Statistic<T> slope;
 
-    PLEXAURA_DEVICE T operator()(T x) const {
-      const double centred = static_cast<double>(widen(x)) - mean;
-      return narrow<T>(level - centred * tilt);
-    }
+    PLEXAURA_DEVICE T operator()(T x) const { return narrow<T>(multiply_add(widen(x) - mean, slope, level)); }
   };
 
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c, double count) const {
-    const double scale = inverse[c];
-    return {mean[c], diff_mean[c] / count, scale * scale * scale * diff_inverse[c] / count};
+  // The gradient of the inverse grows like the inverse shrinks, so the two are multiplied first.
+  template <int own>
+  PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t c) const {
+    const auto means = mean.template several<own>(c);
+    const auto inverses = inverse.template several<own>(c);
+    const auto levels = diff_mean.template several<own>(c);
+    const auto tilts = diff_inverse.template several<own>(c);
+    OfChannels<Of, own> numbers;
+    for (int k = 0; k < own; ++k) {
+      const Statistic<T> along = inverses[k] * tilts[k] * share;
+      numbers.of[k] = {means[k], levels[k] * share, -(inverses[k] * (inverses[k] * along))};
+    }
+    return numbers;
   }
 };
 

@@ -13,11 +13,11 @@ PLEXAURA_DEVICE inline T rounded_sum(T a, T b) {
   return narrow<T>(widen(a) + widen(b));
 }
 
-// Returns the element, or 0 if there is no array.
-template <class T>
-PLEXAURA_DEVICE inline T element_if(const Global<const T>& values, std::int64_t place) {
-  if (values) return values[place];
-  return T();
+// Reads elements. Returns zeros if there is no array.
+template <int width, class T>
+PLEXAURA_DEVICE inline Several<T, width> read_if(const Global<const T>& values, std::int64_t place) {
+  if (values) return values.template several<width>(place);
+  return {};
 }
 
 template <class T>
@@ -28,62 +28,94 @@ struct NormaliseAddReluTerms {
   bool relu;
   Global<T> dst;
 
+  static constexpr int blocks_at_once = 4;
+
+  template <int width>
   struct Read {
-    T x;
-    T addend;
-  };
-  struct OfChannel {
-    const NormaliseAddReluTerms& terms;
-    typename Normal<T>::OfChannel normal;
-
-    PLEXAURA_DEVICE Read read(std::int64_t i) const { return {terms.src[i], element_if(terms.addend, i)}; }
-    PLEXAURA_DEVICE void operator()(std::int64_t i, const Read& read) const {
-      const functors::Relu<Compute<T>, Math> clipped(nullptr);
-      T y = normal(read.x);
-      if (terms.addend) y = rounded_sum(y, read.addend);
-      terms.dst[i] = terms.relu ? narrow<T>(clipped(widen(y))) : y;
-    }
+    Several<T, width> x;
+    Several<T, width> addend;
   };
 
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const { return {*this, normal.of_channel(c)}; }
+  template <int own>
+  PLEXAURA_DEVICE auto of_channels(std::int64_t c) const {
+    return normal.template of_channels<own>(c);
+  }
+  template <int width>
+  PLEXAURA_DEVICE Read<width> read(std::int64_t i) const {
+    return {src.template several<width>(i), read_if<width>(addend, i)};
+  }
+  template <int width, class Numbers>
+  PLEXAURA_DEVICE void apply(std::int64_t i, const Numbers& of, const Read<width>& read) const {
+    const functors::Relu<Compute<T>, Math> clipped(nullptr);
+    Several<T, width> y;
+    for (int k = 0; k < width; ++k) y[k] = of[k](read.x[k]);
+    if (addend)
+      for (int k = 0; k < width; ++k) y[k] = rounded_sum(y[k], read.addend[k]);
+    if (relu)
+      for (int k = 0; k < width; ++k) y[k] = narrow<T>(clipped(widen(y[k])));
+    dst.set_several(i, y);
+  }
+};
+
+// What masks the gradient of a result.
+enum class Mask {
+  none,
+  result,      // the relu's result, which is read
+  normalised,  // the relu's operand, which is computed again
 };
 
 // The gradient of the result: the sum of one or two gradients, masked if a relu followed.
-template <class T>
+template <class T, Mask mask>
 struct MaskedGrad {
   Global<const T> grad;
   Global<const T> more;    // second gradient; null: there is only one
-  Global<const T> result;  // result of the relu; null: there is no relu, or `clipped` replaces it
-  Normal<T> clipped;       // recomputes the input of the relu; its shift is null if `result` is read instead
+  Global<const T> result;  // result of the relu, for Mask::result
+  Normal<T> clipped;       // computes the operand of the relu, for Mask::normalised
   Global<T> kept;          // receives the masked gradient; null: no one reads it
 
+  static constexpr int blocks_at_once = 3;
+  struct Nothing {};
+  using Of = std::conditional_t<mask == Mask::normalised, typename Normal<T>::Of, Nothing>;
+  template <int width>
   struct Read {
-    T grad;
-    T more;
-    T result;
-  };
-  struct OfChannel {
-    const MaskedGrad& of;
-    typename Normal<T>::OfChannel clipped;
-
-    PLEXAURA_DEVICE Read read(std::int64_t i) const {
-      return {of.grad[i], element_if(of.more, i), element_if(of.result, i)};
-    }
-    PLEXAURA_DEVICE bool passes(const Read& read, T x) const {
-      if (of.clipped.shift) return widen(clipped(x)) > 0;
-      return !of.result || widen(read.result) > 0;
-    }
-    PLEXAURA_DEVICE T operator()(std::int64_t i, const Read& read, T x) const {
-      const T sum = of.more ? rounded_sum(read.grad, read.more) : read.grad;
-      const T masked = passes(read, x) ? sum : narrow<T>(Compute<T>(0));
-      if (of.kept) of.kept[i] = masked;
-      return masked;
-    }
+    Several<T, width> grad;
+    Several<T, width> more;
+    std::conditional_t<mask == Mask::result, Several<T, width>, Nothing> result;
   };
 
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
-    if (clipped.shift) return {*this, clipped.of_channel(c)};
-    return {*this, {}};
+  template <int own>
+  PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t c) const {
+    if constexpr (mask == Mask::normalised)
+      return clipped.template of_channels<own>(c);
+    else
+      return {};
+  }
+  template <int width>
+  PLEXAURA_DEVICE Read<width> read(std::int64_t i) const {
+    Read<width> read{grad.template several<width>(i), read_if<width>(more, i), {}};
+    if constexpr (mask == Mask::result) read.result = result.template several<width>(i);
+    return read;
+  }
+  template <int width, class Numbers>
+  PLEXAURA_DEVICE Several<T, width> values(std::int64_t i, const Numbers& of, const Read<width>& read,
+                                           const Several<T, width>& x) const {
+    Several<T, width> masked = read.grad;
+    if (more)
+      for (int k = 0; k < width; ++k) masked[k] = rounded_sum(masked[k], read.more[k]);
+    for (int k = 0; k < width; ++k)
+      if (!passes(of(k), read, x, k)) masked[k] = narrow<T>(Compute<T>(0));
+    if (kept) kept.set_several(i, masked);
+    return masked;
+  }
+  template <int width>
+  PLEXAURA_DEVICE bool passes([[maybe_unused]] const Of& of, [[maybe_unused]] const Read<width>& read,
+                              [[maybe_unused]] const Several<T, width>& x, [[maybe_unused]] int k) const {
+    if constexpr (mask == Mask::normalised)
+      return widen(of(x[k])) > 0;
+    else if constexpr (mask == Mask::result)
+      return widen(read.result[k]) > 0;
+    else
+      return true;
   }
 };
 
@@ -91,38 +123,47 @@ template <class T, class Grad>
 struct TotalGradTerms {
   Global<const T> src;
   NormalGrad<T> normal;
-  Global<const Statistic<T>> diff_mean;
-  Global<const Statistic<T>> diff_inverse;
+  MomentsGrad<T> moments;
   Grad grad;
   Global<const T> addend;  // value added to the gradient; null: none is added
   Global<T> diff_src;
-  Channels of;
 
+  static constexpr int blocks_at_once = Grad::blocks_at_once;
+
+  struct Of {
+    typename Grad::Of grad;
+    typename NormalGrad<T>::Of of_x;
+    typename MomentsGrad<T>::Of of_moments;
+  };
+  template <int width>
   struct Read {
-    T x;
-    typename Grad::Read grad;
-    T addend;
-  };
-  struct OfChannel {
-    const TotalGradTerms& terms;
-    typename Grad::OfChannel grad;
-    typename NormalGrad<T>::OfX of_x;
-    typename MomentsGrad<T>::OfChannel of_moments;
-
-    PLEXAURA_DEVICE Read read(std::int64_t i) const {
-      return {terms.src[i], grad.read(i), element_if(terms.addend, i)};
-    }
-    PLEXAURA_DEVICE void operator()(std::int64_t i, const Read& read) const {
-      T sum = of_x(grad(i, read.grad, read.x));
-      if (terms.addend) sum = rounded_sum(read.addend, sum);
-      terms.diff_src[i] = rounded_sum(sum, of_moments(read.x));
-    }
+    Several<T, width> x;
+    typename Grad::template Read<width> grad;
+    Several<T, width> addend;
   };
 
-  PLEXAURA_DEVICE OfChannel of_channel(std::int64_t c) const {
-    const MomentsGrad<T> moments{normal.mean, normal.inverse, diff_mean, diff_inverse};
-    return {*this, grad.of_channel(c), normal.of_x(c),
-            moments.of_channel(c, static_cast<double>(of.count()))};
+  template <int own>
+  PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t c) const {
+    const auto of_grad = grad.template of_channels<own>(c);
+    const auto of_x = normal.template of_channels<own>(c);
+    const auto of_moments = moments.template of_channels<own>(c);
+    OfChannels<Of, own> numbers;
+    for (int k = 0; k < own; ++k) numbers.of[k] = {of_grad.of[k], of_x.of[k], of_moments.of[k]};
+    return numbers;
+  }
+  template <int width>
+  PLEXAURA_DEVICE Read<width> read(std::int64_t i) const {
+    return {src.template several<width>(i), grad.template read<width>(i), read_if<width>(addend, i)};
+  }
+  template <int width, class Numbers>
+  PLEXAURA_DEVICE void apply(std::int64_t i, const Numbers& of, const Read<width>& read) const {
+    const auto of_grad = [&](int k) -> const typename Grad::Of& { return of[k].grad; };
+    Several<T, width> sum = grad.template values<width>(i, of_grad, read.grad, read.x);
+    for (int k = 0; k < width; ++k) sum[k] = of[k].of_x(sum[k]);
+    if (addend)
+      for (int k = 0; k < width; ++k) sum[k] = rounded_sum(read.addend[k], sum[k]);
+    for (int k = 0; k < width; ++k) sum[k] = rounded_sum(sum[k], of[k].of_moments(read.x[k]));
+    diff_src.set_several(i, sum);
   }
 };
 
@@ -138,7 +179,7 @@ struct Spare {
   Address second;
 };
 
-Channels channels(const Call& call) { return {call.inputs[0].shape(), call.channels_last}; }
+Channels channels(const Call& call) { return {*call.inputs[0].type, call.channels_last}; }
 
 // Returns the input as an array. Returns an empty array if there is no such input.
 template <class T>
@@ -159,17 +200,17 @@ void forward(const Call& call, const BatchNormRegion& region) {
   const Address mean = region.moments ? kept(call.outputs[1], spare.first) : call.inputs[3].address;
   const Address inverse = region.moments ? kept(call.outputs[3], spare.second) : call.inputs[4].address;
   if (region.moments)
-    enqueue_channel_sums(call, of,
-                         MomentsTerms<T>{x,
-                                         {mean, of.channels},
-                                         call.outputs[2].out<S>(),
-                                         {inverse, of.channels},
-                                         op_cast<Moments>(call.op).options().epsilon,
-                                         of});
+    enqueue_channel_sums<T>(call, of,
+                            MomentsTerms<T>{x,
+                                            {mean, of.channels},
+                                            call.outputs[2].out<S>(),
+                                            {inverse, of.channels},
+                                            op_cast<Moments>(call.op).options().epsilon,
+                                            of});
   const Normal<T> normal{
       call.inputs[1].in<S>(), call.inputs[2].in<S>(), {mean, of.channels}, {inverse, of.channels}};
   if (call.outputs[0].address != nullptr)
-    enqueue_by_channel(
+    enqueue_by_channel<T>(
         call, of,
         NormaliseAddReluTerms<T>{x, normal, input_if<T>(call, region.adds, region.addend_input()),
                                  region.relu, call.outputs[0].out<T>()});
@@ -177,7 +218,7 @@ void forward(const Call& call, const BatchNormRegion& region) {
 
 // If the masked gradient is an output, the first kernel writes it and the second one reads it. Otherwise both
 // compute it.
-template <class T>
+template <class T, Mask mask>
 void backward(const Call& call, const FusedBatchNorm& region) {
   using S = Statistic<T>;
   const Channels of = channels(call);
@@ -185,30 +226,26 @@ void backward(const Call& call, const FusedBatchNorm& region) {
   const NormalGrad<T> normal{call.inputs[1].in<S>(), call.inputs[2].in<S>(), call.inputs[3].in<S>()};
   const bool keeps = call.outputs.size() > BatchNormRegion::masked_output;
   const View kept = keeps ? call.outputs[BatchNormRegion::masked_output] : View{};
-  const MaskedGrad<T> grad{call.inputs[BatchNormRegion::grad_input].in<T>(),
-                           input_if<T>(call, region.sums, region.second_grad_input()),
-                           input_if<T>(call, region.of.masks && !region.remasks, region.of.result_input()),
-                           {normal.scale, input_if<S>(call, region.remasks, region.of.result_input()),
-                            normal.mean, normal.inverse},
-                           keeps ? kept.out<T>() : Global<T>(nullptr, 0)};
+  const std::size_t of_mask = region.of.result_input();
+  const MaskedGrad<T, mask> grad{
+      call.inputs[BatchNormRegion::grad_input].in<T>(),
+      input_if<T>(call, region.sums, region.second_grad_input()),
+      input_if<T>(call, mask == Mask::result, of_mask),
+      {normal.scale, input_if<S>(call, mask == Mask::normalised, of_mask), normal.mean, normal.inverse},
+      keeps ? kept.out<T>() : Global<T>(nullptr, 0)};
   const Spare<S> spare(call, of);
   const ChannelGrads<T> grads{call.outputs[1].out<S>(),
                               call.outputs[2].out<S>(),
                               {spare.first, of.channels},
                               {spare.second, of.channels}};
-  enqueue_channel_sums(call, of, NormaliseGradTerms<T, MaskedGrad<T>>{x, normal, grad, grads});
+  enqueue_channel_sums<T>(call, of, NormaliseGradTerms<T, MaskedGrad<T, mask>>{x, normal, grad, grads});
   if (call.outputs[0].address == nullptr) return;
-  const auto enqueue_total = [&](const auto& grad_again) {
-    enqueue_by_channel(call, of,
-                       TotalGradTerms<T, std::remove_cvref_t<decltype(grad_again)>>{
-                           x,
-                           normal,
-                           {spare.first, of.channels},
-                           {spare.second, of.channels},
-                           grad_again,
-                           input_if<T>(call, region.of.adds, region.of.addend_input()),
-                           call.outputs[0].out<T>(),
-                           of});
+  const MomentsGrad<T> moments{
+      normal.mean, normal.inverse, {spare.first, of.channels}, {spare.second, of.channels}, share_of<S>(of)};
+  const auto addend = input_if<T>(call, region.of.adds, region.of.addend_input());
+  const auto enqueue_total = [&]<class Grad>(const Grad& grad_again) {
+    enqueue_by_channel<T>(
+        call, of, TotalGradTerms<T, Grad>{x, normal, moments, grad_again, addend, call.outputs[0].out<T>()});
   };
   if (kept.address != nullptr)
     enqueue_total(GivenGrad<T>{kept.in<T>()});
@@ -216,10 +253,17 @@ void backward(const Call& call, const FusedBatchNorm& region) {
     enqueue_total(grad);
 }
 
+template <class T>
+void backward(const Call& call, const FusedBatchNorm& region) {
+  if (region.remasks) return backward<T, Mask::normalised>(call, region);
+  if (region.of.masks) return backward<T, Mask::result>(call, region);
+  backward<T, Mask::none>(call, region);
+}
+
 }  // namespace
 
-std::size_t batch_norm_region_workspace(const Shape& x, bool channels_last) {
-  return channel_sums_workspace(x, channels_last) + static_cast<std::size_t>(x[1]) * 2 * sizeof(double);
+std::size_t batch_norm_region_workspace(const TensorType& x, bool channels_last) {
+  return channel_sums_workspace(x, channels_last) + static_cast<std::size_t>(x.shape[1]) * 2 * sizeof(double);
 }
 
 void enqueue_batch_norm_region(const Call& call, const FusedBatchNorm& region) {

@@ -69,6 +69,19 @@ __global__ void run_kernel(const __grid_constant__ Kernel kernel) {
   kernel(block);
 }
 
+// A kernel that says how many of its blocks a multiprocessor has to run at once, which limits its registers.
+template <class Kernel>
+concept LimitsRegisters = requires {
+  Kernel::blocks_at_once;
+};
+
+template <LimitsRegisters Kernel>
+__global__ void __launch_bounds__(threads, Kernel::blocks_at_once)
+    run_kernel(const __grid_constant__ Kernel kernel) {
+  Block block;
+  kernel(block);
+}
+
 template <class Kernel>
 void enqueue(const Call& call, std::int64_t blocks, const Kernel& kernel) {
   if (blocks == 0) return;

@@ -95,6 +95,12 @@ PLEXAURA_DEVICE inline T narrow(Wide wide) {
   }
 }
 
+// Returns a * b + c, rounded once, as one instruction of a GPU.
+template <class T>
+PLEXAURA_DEVICE inline T multiply_add(T a, T b, T c) {
+  return std::fma(a, b, c);
+}
+
 template <class T>
 PLEXAURA_DEVICE inline bool is_nan(T x) {
   const auto wide = widen(x);

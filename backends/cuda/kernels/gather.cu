@@ -1,11 +1,13 @@
 // Kernels that read rows by their indices, or add them up by their indices.
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/kernels.h"
+#include "backends/cuda/kernels/several.h"
 #include "backends/cuda/kernels/strides.h"
 #include "backends/cuda/kernels/wrong_index.h"
 #include "core/ops/gather.h"
@@ -134,13 +136,15 @@ struct SortKernel {
   }
 };
 
-// Each element adds up the gradients of all indices that point to it, in the order of the indices.
-template <class T>
+// Each element adds up the gradients of all indices that point to it, in the order of the indices. The threads of a
+// team compute a row of `behind` elements together, `width` at once each. The first one finds the indices.
+template <class T, int width>
 struct GatherGradKernel {
   Global<const T> src;
   Global<T> dst;
   Rows rows;
   Global<const std::int64_t> order;  // places of the indices, sorted by index
+  int team;                          // a power of two
 
   // Returns the first position in `order` whose index is `row` or larger.
   PLEXAURA_DEVICE std::int64_t first_of(std::int64_t row) const {
@@ -156,16 +160,39 @@ struct GatherGradKernel {
     return begin;
   }
 
+  // Returns the sum of elements of a row. `from` is their place in the first row of the gradients.
+  PLEXAURA_DEVICE Several<T, width> sum_of(std::int64_t row, std::int64_t first, std::int64_t from) const {
+    Several<T, width> sum;
+    for (int i = 0; i < width; ++i) sum[i] = narrow<T>(0.0F);
+    for (std::int64_t k = first; k < order.count(); ++k) {
+      const std::int64_t place = order[k];
+      if (rows.index(place) != row) break;
+      const auto added = src.template several<width>(from + place * rows.behind);
+      for (int i = 0; i < width; ++i) sum[i] = narrow<T>(widen(sum[i]) + widen(added[i]));
+    }
+    return sum;
+  }
+
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    const std::int64_t count = order.count();
-    block.each_item(dst.count(), [&](std::int64_t i) {
-      const std::int64_t own = i / rows.behind % rows.extent;
-      const std::int64_t before = i / (rows.behind * rows.extent);
-      T sum = narrow<T>(0.0F);
-      for (std::int64_t k = first_of(own); k < count && rows.index(order[k]) == own; ++k)
-        sum = narrow<T>(widen(sum) + widen(src[(before * count + order[k]) * rows.behind + i % rows.behind]));
-      dst[i] = sum;
-    });
+    PLEXAURA_SHARED(block, std::int64_t, firsts, threads);
+    const std::int64_t all = dst.count() / rows.behind;
+    const int rows_at_once = threads / team;
+    for (std::int64_t begin = block.index() * rows_at_once; begin < all;
+         begin += block.blocks() * rows_at_once) {
+      const auto row_of = [&](int thread) { return begin + thread / team; };
+      block.each_thread([&](int thread) {
+        if (thread % team == 0 && row_of(thread) < all)
+          firsts[thread] = first_of(row_of(thread) % rows.extent);
+      });
+      block.each_thread([&](int thread) {
+        const std::int64_t row = row_of(thread);
+        if (row >= all) return;
+        const std::int64_t first = firsts[thread / team * team];
+        const std::int64_t before = row / rows.extent * order.count() * rows.behind;
+        for (std::int64_t i = thread % team * width; i < rows.behind; i += team * width)
+          dst.set_several(row * rows.behind + i, sum_of(row % rows.extent, first, before + i));
+      });
+    }
   }
 };
 
@@ -174,6 +201,15 @@ namespace {
 Rows rows_of(const Call& call, const Shape& whole, std::int64_t axis) {
   return {call.inputs[1].in<std::int64_t>(), whole[axis], stride_of(whole, axis),
           Global<WrongIndex>(call.wrong_index, 1), &call.name};
+}
+
+template <class T, int width>
+void enqueue_gather_grad(const Call& call, const Rows& rows, const Global<const std::int64_t>& order) {
+  const auto groups = static_cast<std::uint64_t>(rows.behind / width);
+  const int team = static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(groups), threads));
+  const std::int64_t teams = call.outputs[0].elements() / rows.behind;
+  enqueue(call, blocks_for(teams * team),
+          GatherGradKernel<T, width>{call.inputs[0].in<T>(), call.outputs[0].out<T>(), rows, order, team});
 }
 
 std::int64_t chunks_of(std::int64_t indices) {
@@ -227,8 +263,10 @@ void cuda_gather_grad(const Call& call) {
   const Rows rows = rows_of(call, result.shape(), op_cast<GatherGrad>(call.op).options().axis);
   const Global<const std::int64_t> order(enqueue_sort(call, rows), rows.indices.count());
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, blocks_for(result.elements()),
-            GatherGradKernel<T>{call.inputs[0].in<T>(), result.out<T>(), rows, order});
+    if (rows.behind % elements_at_once<T> == 0)
+      enqueue_gather_grad<T, elements_at_once<T>>(call, rows, order);
+    else
+      enqueue_gather_grad<T, 1>(call, rows, order);
   });
 }
 

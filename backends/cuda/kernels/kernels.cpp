@@ -49,7 +49,7 @@ std::size_t workspace_of(std::string_view op_name, const std::vector<TensorType>
                          bool channels_last) {
   if (op_name == "gather_grad") return gather_grad_workspace(inputs[1].shape.elements());
   const bool sums_channels = op_name == "moments" || op_name == "normalise_grad";
-  if (sums_channels) return channel_sums_workspace(inputs[0].shape, channels_last);
+  if (sums_channels) return channel_sums_workspace(inputs[0], channels_last);
   if (std::ranges::find(reductions, op_name) != std::end(reductions))
     return reduce_workspace(inputs[0].shape.elements());
   const bool sums_samples = op_name == "softmax_cross_entropy" || op_name == "top_k_correct";

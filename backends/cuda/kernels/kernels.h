@@ -19,7 +19,7 @@ void enqueue_bias(const Call& call);
 
 // Computes a region of batch norm. The call's op is the first one of the region.
 void enqueue_batch_norm_region(const Call& call, const FusedBatchNorm& region);
-std::size_t batch_norm_region_workspace(const Shape& x, bool channels_last);
+std::size_t batch_norm_region_workspace(const TensorType& x, bool channels_last);
 
 // Returns the kernel of an op. Returns null if there is none.
 OpKernel find_kernel(std::string_view op_name);
@@ -29,7 +29,7 @@ bool knows_channels_last(std::string_view op_name);
 
 // Returns the bytes of workspace that an op's kernel needs.
 std::size_t workspace_of(std::string_view op_name, const std::vector<TensorType>& inputs, bool channels_last);
-std::size_t channel_sums_workspace(const Shape& x, bool channels_last);
+std::size_t channel_sums_workspace(const TensorType& x, bool channels_last);
 std::size_t reduce_workspace(std::int64_t elements);
 std::size_t gather_grad_workspace(std::int64_t indices);
 

@@ -46,4 +46,20 @@ bool are_aligned(const Values&... values) {
   return ((reinterpret_cast<std::uintptr_t>(values.address) % widest_access == 0) && ...);
 }
 
+// Calls use(place, read(place)) for the places place_of(i), with i from `begin` in steps. Several groups are
+// read before the first one is used, so that a thread waits for memory only once.
+template <int at_once, class PlaceOf, class Read, class Use>
+PLEXAURA_DEVICE inline void visit(std::int64_t begin, std::int64_t end, std::int64_t step,
+                                  const PlaceOf& place_of, const Read& read, const Use& use) {
+  std::int64_t i = begin;
+  if constexpr (at_once > 1) {
+    for (; i + (at_once - 1) * step < end; i += at_once * step) {
+      decltype(read(0)) values[at_once];
+      for (int k = 0; k < at_once; ++k) values[k] = read(place_of(i + k * step));
+      for (int k = 0; k < at_once; ++k) use(place_of(i + k * step), values[k]);
+    }
+  }
+  for (; i < end; i += step) use(place_of(i), read(place_of(i)));
+}
+
 }  // namespace plexaura::cuda

@@ -1,11 +1,16 @@
-// Softmax and cross-entropy. One thread computes one line of a softmax, and one block computes the
-// cross-entropy of one sample.
+// Softmax and cross-entropy. A team of threads computes one row of a softmax along the last axis, and one thread
+// a line along another axis. One block computes the cross-entropy of one sample.
+
+#include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "backends/cuda/kernels/call.h"
 #include "backends/cuda/kernels/element.h"
 #include "backends/cuda/kernels/joins.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/row_sum.h"
+#include "backends/cuda/kernels/several.h"
 #include "backends/cuda/kernels/strides.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/softmax.h"
@@ -33,8 +38,59 @@ struct Line {
   }
 };
 
+// The sum of the exponentials of numbers, each less the largest of them. NaN is not the largest, but makes the
+// sum NaN.
+template <class R>
+struct Exponentials {
+  R largest;
+  R total;
+
+  PLEXAURA_DEVICE static Exponentials of_none() { return {-std::numeric_limits<R>::infinity(), 0}; }
+
+  // Returns the factor of a sum that is less `from` and becomes less `to`. It is 1 also if both are infinite.
+  PLEXAURA_DEVICE static R moved(R from, R to) { return from == to ? R(1) : Math::exp(from - to); }
+
+  template <class T, int count>
+  PLEXAURA_DEVICE void add(const Several<T, count>& x) {
+    R next = largest;
+    for (int k = 0; k < count; ++k) next = std::fmax(next, static_cast<R>(widen(x[k])));
+    total *= moved(largest, next);
+    largest = next;
+    // Numbers of -infinity add nothing to a sum that other numbers may follow.
+    const R less = largest == of_none().largest ? R(0) : largest;
+    for (int k = 0; k < count; ++k) total += Math::exp(static_cast<R>(widen(x[k])) - less);
+  }
+  PLEXAURA_DEVICE void add(const Exponentials& other) {
+    const R next = std::fmax(largest, other.largest);
+    total = total * moved(largest, next) + other.total * moved(other.largest, next);
+    largest = next;
+  }
+};
+
+// Computes results from the Exponentials of their line.
 template <class T>
-struct SoftmaxKernel {
+struct OfLine {
+  Compute<T> largest;
+  Compute<T> by;  // what the exponentials are multiplied by, or what is subtracted from the logarithms
+  bool logarithm;
+
+  PLEXAURA_DEVICE OfLine(const Exponentials<Compute<T>>& of, bool logarithm)
+      : largest(of.largest), by(logarithm ? Math::log(of.total) : 1 / of.total), logarithm(logarithm) {}
+
+  template <int count>
+  PLEXAURA_DEVICE Several<T, count> operator()(const Several<T, count>& x) const {
+    Several<T, count> y;
+    for (int k = 0; k < count; ++k) {
+      const Compute<T> less = widen(x[k]) - largest;
+      y[k] = narrow<T>(logarithm ? less - by : Math::exp(less) * by);
+    }
+    return y;
+  }
+};
+
+// Lines whose elements lie `step` apart. Neighbouring threads compute neighbouring lines.
+template <class T>
+struct SoftmaxLinesKernel {
   Global<const T> src;
   Global<T> dst;
   std::int64_t lines;
@@ -43,16 +99,71 @@ struct SoftmaxKernel {
   bool logarithm;
 
   PLEXAURA_DEVICE void operator()(Block& block) const {
-    block.each_item(lines, [&](std::int64_t i) {
-      const Line<T> line{src, i / step * step * classes + i % step, step, classes};
-      const double largest = line.largest();
-      const double total = line.total(largest);
-      const double log_total = logarithm ? Math::log(total) : 0;
-      for (std::int64_t c = 0; c < classes; ++c) {
-        const double x = line.at(c) - largest;
-        dst[line.first + c * step] = narrow<T>(logarithm ? x - log_total : Math::exp(x) / total);
-      }
+    block.each_item(lines, [&](std::int64_t line) {
+      const std::int64_t first = line / step * step * classes + line % step;
+      const auto at = [&](std::int64_t i) { return src.template several<1>(first + i * step); };
+      auto sum = Exponentials<Compute<T>>::of_none();
+      for (std::int64_t c = 0; c < classes; ++c) sum.add(at(c));
+      const OfLine<T> of(sum, logarithm);
+      for (std::int64_t c = 0; c < classes; ++c) dst.set_several(first + c * step, of(at(c)));
     });
+  }
+};
+
+// Rows of consecutive elements. The threads of a team, whose number is a power of two, read a row together,
+// `width` elements at once each.
+template <class T, int width>
+struct SoftmaxRowsKernel {
+  Global<const T> src;
+  Global<T> dst;
+  std::int64_t rows;
+  std::int64_t classes;
+  int team;
+  bool logarithm;
+
+  using Sum = Exponentials<Compute<T>>;
+  static constexpr int groups_at_once = 2;
+
+  // Calls use(place, elements) for the groups of a row that a thread reads.
+  template <class Use>
+  PLEXAURA_DEVICE void each_group(std::int64_t row, int thread, const Use& use) const {
+    if (row >= rows) return;
+    visit<groups_at_once>(
+        thread & (team - 1), classes / width, team,
+        [&](std::int64_t group) { return row * classes + group * width; },
+        [&](std::int64_t place) { return src.template several<width>(place); }, use);
+  }
+
+  // Leaves the sum of each row with the first thread of its team.
+  template <class Sums>
+  PLEXAURA_DEVICE void join_teams(Block& block, Sums& sums) const {
+    for (int half = team / 2; half > 0; half /= 2)
+      block.each_thread([&](int thread) {
+        if ((thread & (team - 1)) >= half) return;
+        Sum sum = sums[thread];
+        sum.add(static_cast<Sum>(sums[thread + half]));
+        sums[thread] = sum;
+      });
+  }
+
+  PLEXAURA_DEVICE void operator()(Block& block) const {
+    PLEXAURA_SHARED(block, Sum, sums, threads);
+    const int rows_at_once = threads / team;
+    for (std::int64_t first = block.index() * rows_at_once; first < rows;
+         first += block.blocks() * rows_at_once) {
+      const auto row_of = [&](int thread) { return first + thread / team; };
+      block.each_thread([&](int thread) {
+        Sum sum = Sum::of_none();
+        each_group(row_of(thread), thread, [&](std::int64_t, const Several<T, width>& x) { sum.add(x); });
+        sums[thread] = sum;
+      });
+      join_teams(block, sums);
+      block.each_thread([&](int thread) {
+        const OfLine<T> of(sums[thread & -team], logarithm);
+        each_group(row_of(thread), thread,
+                   [&](std::int64_t place, const Several<T, width>& x) { dst.set_several(place, of(x)); });
+      });
+    }
   }
 };
 
@@ -175,16 +286,40 @@ Ignored ignored_of(const CrossEntropyOptions& options) {
   return {options.ignore.has_value(), options.ignore.value_or(0)};
 }
 
+// Returns the number of threads for a row of so many groups. Each reads a few of them, so that many bytes are on
+// their way at once.
+int team_of(std::int64_t groups) {
+  constexpr std::int64_t of_a_thread = 4;
+  const auto wanted = static_cast<std::uint64_t>((groups + of_a_thread - 1) / of_a_thread);
+  return static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(wanted), threads));
+}
+
+template <class T, int width>
+void softmax_of_rows(const Call& call, std::int64_t rows, std::int64_t classes, bool logarithm) {
+  const int team = team_of(classes / width);
+  const std::int64_t rows_at_once = threads / team;
+  enqueue(call, blocks_of_sums((rows + rows_at_once - 1) / rows_at_once),
+          SoftmaxRowsKernel<T, width>{call.inputs[0].in<T>(), call.outputs[0].out<T>(), rows, classes, team,
+                                      logarithm});
+}
+
 void softmax(const Call& call, bool logarithm) {
   const View& result = call.outputs[0];
   const Shape& shape = result.shape();
   if (shape.elements() == 0) return;
   const std::int64_t axis = normalise_axis(op_cast<SoftmaxOp>(call.op).options().axis, shape.rank());
   const std::int64_t lines = shape.elements() / shape[axis];
+  const std::int64_t step = stride_of(shape, axis);
   dispatch_floating(result.dtype(), [&]<class T>(std::type_identity<T>) {
-    enqueue(call, blocks_for(lines),
-            SoftmaxKernel<T>{call.inputs[0].in<T>(), result.out<T>(), lines, stride_of(shape, axis),
-                             shape[axis], logarithm});
+    constexpr int width = elements_at_once<T>;
+    if (step > 1)
+      enqueue(call, blocks_for(lines),
+              SoftmaxLinesKernel<T>{call.inputs[0].in<T>(), result.out<T>(), lines, step, shape[axis],
+                                    logarithm});
+    else if (shape[axis] % width == 0)
+      softmax_of_rows<T, width>(call, lines, shape[axis], logarithm);
+    else
+      softmax_of_rows<T, 1>(call, lines, shape[axis], logarithm);
   });
 }
 

@@ -17,11 +17,12 @@ constexpr std::int64_t enough_blocks = 2 * most_arrivals;
 constexpr std::int64_t rounds_of_split = 16;
 
 // Returns the number of splits for each of `sums` sums of `count` elements, if a block adds up `at_once`
-// elements in a round. If it is more than 1, there are at most enough_blocks splits in all, and at most
-// most_arrivals sums.
-inline std::int64_t splits_of(std::int64_t sums, std::int64_t count, std::int64_t at_once) {
+// elements in a round, and a split has at least `rounds` rounds. If it is more than 1, there are at most
+// enough_blocks splits in all, and at most most_arrivals sums.
+inline std::int64_t splits_of(std::int64_t sums, std::int64_t count, std::int64_t at_once,
+                              std::int64_t rounds = rounds_of_split) {
   const std::int64_t most = std::max<std::int64_t>(enough_blocks / std::max<std::int64_t>(sums, 1), 1);
-  return std::clamp<std::int64_t>(count / (rounds_of_split * at_once), 1, most);
+  return std::clamp<std::int64_t>(count / (rounds * at_once), 1, most);
 }
 
 // Returns the first element of a split, which is also the end of the split before.

@@ -182,7 +182,7 @@ Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_
               .outputs = own_layouts(of.outputs, channels_last)};
   offer.code.enqueue = [region](const Call& call) { enqueue_batch_norm_region(call, region); };
   offer.code.channels_last = channels_last;
-  offer.code.workspace = batch_norm_region_workspace(of.inputs[0].shape, channels_last);
+  offer.code.workspace = batch_norm_region_workspace(of.inputs[0], channels_last);
   for (std::size_t i = 0; i < of.inputs.size(); ++i) offer.reads.push_back(i < region.inputs_read());
   const auto bytes_of_x = static_cast<double>(of.inputs[0].bytes());
   const bool reads_twice = !region.of.forward() || region.of.moments;

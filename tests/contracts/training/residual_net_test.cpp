@@ -95,12 +95,9 @@ double distance(const std::vector<Tensor>& found, const std::vector<Tensor>& exp
   return std::sqrt(apart / all);
 }
 
-// Returns true for the simulated devices, which compute the bits of the portable kernels. Other devices add
-// in another order.
-bool bitwise_here() {
-  const std::string name = test_backend().info().name;
-  return name == "far" || name == "simulated_cuda";
-}
+// Returns true for the far device, which computes the bits of the portable kernels. Other devices add in another
+// order.
+bool bitwise_here() { return test_backend().info().name == "far"; }
 
 // In 16 bits the portable kernels differ from their results in float32 by a certain distance. Other kernels
 // may round elsewhere, but must not be farther than this from the results in float32, nor farther than this
