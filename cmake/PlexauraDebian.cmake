@@ -16,10 +16,6 @@ endforeach()
 # Packages that link the library depend on this series, in which the version of the CMake package is compatible.
 set_target_properties(plexaura_core PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-add_custom_target(installed DEPENDS ${libraries} ${programs} graph onnx pack)
-if(TARGET plexaura_described_cuda)
-  add_dependencies(installed plexaura_described_cuda)
-endif()
 
 # The maintainer is the one who builds the packages, named by the variables that Debian's own tools read.
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "Plexaura <nobody@example.org>")

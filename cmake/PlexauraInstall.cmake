@@ -50,6 +50,14 @@ if(TARGET graph)
   install(TARGETS graph onnx pack RUNTIME DESTINATION ${tools_folder})
 endif()
 
+# Builds what is installed, without examples, tests and tools for the development of Plexaura.
+add_custom_target(installed DEPENDS ${libraries} ${programs})
+foreach(target graph onnx pack plexaura_described_cuda)
+  if(TARGET ${target})
+    add_dependencies(installed ${target})
+  endif()
+endforeach()
+
 set(documentation_folder ${CMAKE_INSTALL_DATADIR}/doc/plexaura)
 install(FILES README.md LICENSE DESTINATION ${documentation_folder})
 install(DIRECTORY docs DESTINATION ${documentation_folder})

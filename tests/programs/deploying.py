@@ -18,6 +18,7 @@ from support import BUILD, SOURCE, ProgramTest
 DEPLOY = SOURCE / "tools/deploy"
 BATCH_FILES = ("srun.sbatch", "mpirun.sbatch")
 RECIPES = ("Dockerfile", "plexaura.def")
+PACKAGES = ("Plexaura-0.1.0.eb", "conanfile.py")
 SRUN = """#!/bin/bash
 own=()
 while [[ $1 == -* ]]; do own+=("$1"); shift; done
@@ -116,6 +117,20 @@ class Recipes(unittest.TestCase):
             self.assertEqual([target for target in targets if not (BUILD / "models" / target).is_file() and
                                                                f"add_custom_target({target} " not in (SOURCE / "app/CMakeLists.txt").read_text()], [])
             self.assertIn("tools/install_packages build", text)
+
+    def test_packages_have_the_version_of_the_sources(self):
+        version = re.search(r"^project\(\w+ VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text(), re.M)[1]
+        for name in PACKAGES:
+            self.assertEqual(re.findall(r"^ *version = ['\"](.+)['\"]$", (DEPLOY / name).read_text(), re.M), [version], name)
+        self.assertTrue((DEPLOY / f"Plexaura-{version}.eb").is_file())
+        self.assertIn(f"plexaura/{version}\n", (SOURCE / "tests/package/conanfile.txt").read_text())
+
+    def test_packages_require_what_a_build_needs(self):
+        """Also what the installed programs need. Tests and the cache of the compiler need more."""
+        build = re.search(r'^build="(.*?)"$', (SOURCE / "tools/install_packages").read_text(), re.M | re.S)[1].split()
+        for name in PACKAGES:
+            required = re.search(r"(?:osdependencies = |install\()\[(.*?)\]", (DEPLOY / name).read_text(), re.S)[1]
+            self.assertEqual(set(re.findall(r"['\"]([^'\"]+)['\"]", required)), set(build) - {"ccache", "doctest-dev", "python3-venv"}, name)
 
     def test_the_examples_name_what_there_is(self):
         """Checks the commands in the first lines of each file: their files must exist, and the programs must

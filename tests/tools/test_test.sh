@@ -23,6 +23,8 @@ stand_in tests/fuzz/letters.sh 'echo "fuzz $*" >> "$LOG"'
 stand_in tests/fuzz/onnx.sh 'echo "fuzz onnx $*" >> "$LOG"'
 stand_in tests/fuzz/data.sh 'echo "fuzz data $*" >> "$LOG"'
 stand_in tests/package/debian/packages_test.sh 'echo packages >> "$LOG"'
+stand_in tests/package/easybuild_test.sh 'echo easybuild >> "$LOG"'
+stand_in tests/package/conan_test.sh 'echo conan >> "$LOG"'
 echo 'import os; print("kills", os.environ["PLEXAURA_FAULT_SEEDS"], file=open(os.environ["LOG"], "a"))' > tests/programs/packing.py
 stand_in bin/cmake '
 if [ "$1" != --build ]; then echo "${LACKING:-configured}"; exit; fi
@@ -84,8 +86,9 @@ grep -q "^a rank stops  FAILED$" said || fail "the faults are not listed"
 mkdir -p build-baseline/venv/{bin,lib/python3/site-packages/pyarrow}
 stand_in build-baseline/venv/bin/python 'echo "parquet $*" >> "$LOG"'
 check 0 --extended
-expect "$(done_of '^(begin|test|fuzz|parquet|kills) |^packages$')" "begin baseline test baseline begin clang test clang begin aarch64 test aarch64 fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 begin baseline parquet tests/tools/pack_parquet_test.py . build-baseline packages begin baseline kills 20"
-expect "$(tail -1 build/test-logs/extended.log)" "18 passed, 0 failed"
+expect "$(head -1 log)" "install build fuzz deb easybuild clang aarch64"
+expect "$(done_of '^(begin|test|fuzz|parquet|kills) |^(packages|easybuild|conan)$')" "begin baseline test baseline begin clang test clang begin aarch64 test aarch64 fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 begin baseline parquet tests/tools/pack_parquet_test.py . build-baseline packages easybuild conan begin baseline kills 20"
+expect "$(tail -1 build/test-logs/extended.log)" "20 passed, 0 failed"
 grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
 
 # The plugin for CUDA must be complete.
