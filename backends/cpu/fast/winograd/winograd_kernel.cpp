@@ -83,7 +83,8 @@ void WinogradConvolution::run(const float* x, const float* weights, const float*
     const std::int64_t count = pass.end - pass.begin;
     parallel_pieces(count, transform_nanoseconds, [&](std::int64_t begin, std::int64_t end) {
       transform_source(tiles_, source_, x, {first + begin, first + end},
-                       at.source + begin * source_.channels(), source_step());
+                       at.source + begin * source_.channels(),
+                       {source_step(), winograd_panel, source_.channels()});
     });
     parallel_pieces(threads_, nanoseconds(count) / static_cast<double>(threads_),
                     [&](std::int64_t begin, std::int64_t end) {
