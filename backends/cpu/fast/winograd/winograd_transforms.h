@@ -6,7 +6,7 @@
 
 // The transforms of Winograd's F(4x4, 3x3) along one axis: six source values and a window of three values make six
 // products, and these make four results. For the gradient of the window, six source values and the gradient of four
-// results make six products, and these make three values: F(3x3, 4x4), with the transposed transforms. They follow from
+// results make six products, and these make three values: F(3x3, 4x4), with the transposed transforms. The gradient of the source has such a form too. They follow from
 // Toom's and Cook's interpolation of a polynomial at the points 0, +-a, +-b and infinity. With a = 5/8 and b = 3/2
 // rounding errors are smaller than with 1 and 2.
 //
@@ -102,6 +102,27 @@ PLEXAURA_INLINE void transform_result_axis(const From& from, const To& to) {
     to[1][lane] = a * odd_at_a + b * odd_at_b;
     to[2][lane] = a2 * even_at_a + b2 * even_at_b;
     to[3][lane] = a3 * odd_at_a + b3 * odd_at_b + from[5][lane];
+  }
+}
+
+// Makes the gradient of six source values from that of their six products: the transposed transform_source_axis().
+template <int lanes, class From, class To>
+PLEXAURA_INLINE void transform_source_grad_axis(const From& from, const To& to) {
+  using namespace winograd_points;
+#pragma omp simd
+  for (int lane = 0; lane < lanes; ++lane) {
+    const float m0 = from[0][lane];
+    const float m5 = from[5][lane];
+    const float even_at_a = from[1][lane] + from[2][lane];
+    const float odd_at_a = a * (from[1][lane] - from[2][lane]);
+    const float even_at_b = from[3][lane] + from[4][lane];
+    const float odd_at_b = b * (from[3][lane] - from[4][lane]);
+    to[0][lane] = a2 * b2 * m0;
+    to[1][lane] = a2 * b2 * m5 - b2 * odd_at_a - a2 * odd_at_b;
+    to[2][lane] = -(a2 + b2) * m0 - b2 * even_at_a - a2 * even_at_b;
+    to[3][lane] = odd_at_a + odd_at_b - (a2 + b2) * m5;
+    to[4][lane] = m0 + even_at_a + even_at_b;
+    to[5][lane] = m5;
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/matmul/products.h"
-#include "backends/cpu/fast/winograd/winograd_pixels.h"
 #include "backends/cpu/fast/winograd/winograd_transforms.h"
 
 namespace plexaura::fast {
@@ -14,41 +13,6 @@ namespace {
 
 constexpr int points = 36;
 constexpr int panel_lanes = static_cast<int>(winograd_panel);
-
-template <int lanes, class Pixels>
-PLEXAURA_INLINE void sum_pixels(const Pixels& pixels, float* to) {
-  float sums[lanes] = {};
-  for (std::int64_t j = 0; j < 4; ++j) {
-    const auto column = pixels(j);
-#pragma omp simd
-    for (int lane = 0; lane < lanes; ++lane)
-      sums[lane] += (column[0][lane] + column[1][lane]) + (column[2][lane] + column[3][lane]);
-  }
-  std::copy_n(sums, lanes, to);
-}
-
-template <int lanes>
-PLEXAURA_INLINE void transform_grad_tiles(const WinogradTiles& tiles, const PixelView& gradient,
-                                          const float* grad_out, const TileRange& range, float* to,
-                                          const PointPlaces& places, float* tile_sums) {
-  for (std::int64_t tile = range.begin; tile < range.end; ++tile, to += places.tile) {
-    const TilePlace place = tiles.place_of(tile);
-    for (std::int64_t block = 0; block < gradient.blocks; ++block) {
-      alignas(64) float columns[6 * 4 * lanes];
-      with_pixels<4>(
-          gradient, grad_out, place, block, [&](const auto& pixels) __attribute__((always_inline)) {
-            for (int j = 0; j < 4; ++j)
-              transform_result_grad_axis<lanes>(pixels(j), Vectors<float>{columns + j * lanes, 4 * lanes});
-            if (tile_sums != nullptr)
-              sum_pixels<lanes>(pixels, tile_sums + ((tile - range.begin) * gradient.blocks + block) * lanes);
-          });
-      float* const first = first_point(to, block * lanes, places);
-      for (int i = 0; i < 6; ++i)
-        transform_result_grad_axis<lanes>(Vectors<const float>{columns + 4 * i * lanes, lanes},
-                                          Vectors<float>{first + 6 * i * places.point, places.point});
-    }
-  }
-}
 
 // Writes the numbers of a panel to the weights of neighbouring channels of the result. These are in a row, or each is at
 // its own offset.
@@ -64,15 +28,6 @@ PLEXAURA_INLINE void write_lanes(const float* values, std::span<const std::int64
 }
 
 }  // namespace
-
-PLEXAURA_CLONES void transform_result_grad(const WinogradTiles& tiles, const PixelView& gradient,
-                                           const float* grad_out, const TileRange& range, float* to,
-                                           const PointPlaces& places, float* tile_sums) {
-  if (gradient.lanes == 8)
-    transform_grad_tiles<8>(tiles, gradient, grad_out, range, to, places, tile_sums);
-  else
-    transform_grad_tiles<16>(tiles, gradient, grad_out, range, to, places, tile_sums);
-}
 
 PLEXAURA_CLONES void multiply_tiles(const WeightGradProduct& product, const float* source,
                                     const float* gradient, float* products, bool adds) {

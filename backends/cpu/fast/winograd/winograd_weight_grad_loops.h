@@ -11,12 +11,6 @@
 
 namespace plexaura::fast {
 
-// Transforms the gradient of the result of some tiles. `to` points to the numbers of the first one. If `tile_sums` is
-// not null, writes the sum of each tile's pixels to it: [tiles, channels with padding].
-PLEXAURA_CLONED void transform_result_grad(const WinogradTiles& tiles, const PixelView& gradient,
-                                           const float* grad_out, const TileRange& range, float* to,
-                                           const PointPlaces& places, float* tile_sums);
-
 // The tiles that are added up in registers. Sums over so many are added up in turn, which keeps errors small.
 constexpr std::int64_t tiles_of_sum = 128;
 

@@ -126,11 +126,48 @@ TEST_CASE("the typical error of a Winograd kernel is near 1e-6 and does not grow
   }
 }
 
+TEST_CASE("a Winograd gradient of a source that is larger than the result agrees with the portable kernels") {
+  // Tiles of the result are added up where there are fewer of them and those of a sample fit a product: not in the last
+  // case, with 81 tiles. The third one has several passes over its tiles with few threads.
+  for (const Case& of :
+       {Case{{2, 16, 5, 5}, 16, {}}, Case{{9, 17, 11, 13}, 21, {}}, Case{{70, 144, 13, 13}, 160, {}},
+        Case{{3, 24, 9, 10}, 40, {.padding = {0, 1}, .padding_end = Size2d{1, 0}}},
+        Case{{1, 16, 33, 33}, 16, {}}, Case{{1, 16, 37, 37}, 16, {}}}) {
+    CAPTURE(to_string(of.x));
+    const std::vector<double> expected = exact(input_grad, of);
+    for (const Layout& layout : layouts) {
+      if (layout == channels_last() && of.x[1] % 8 != 0) continue;
+      CAPTURE(to_string(layout));
+      Graph graph;
+      const Node node = input_grad(graph, DType::float32, of);
+      const Errors errors = errors_of(result_of(node, layout, drawn_inputs(node)), expected);
+      CHECK(errors.largest < bound);
+      CHECK(errors.typical < 1.3e-6);
+    }
+  }
+}
+
+TEST_CASE(
+    "a number that is not finite makes the 6x6 pixels NaN that its tile of a gradient adds to, and no "
+    "others") {
+  Graph graph;
+  const Node node = input_grad(graph, DType::float32, {{2, 17, 9, 9}, 21, {}});
+  std::vector<Tensor> values = drawn_inputs(node);
+  values[1].as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor result = result_of(node, blocked_channels(8), values);
+  for (std::int64_t i = 0; i < result.shape().elements(); ++i) {
+    // The tile adds to 6x6 pixels, of which the last row and column depend on its own last ones only.
+    const bool is_spoiled = i < 17 * 81 && i / 9 % 9 < 5 && i % 9 < 5;
+    CHECK(std::isfinite(result.as<float>()[static_cast<std::size_t>(i)]) != is_spoiled);
+  }
+}
+
 TEST_CASE("the number of threads changes no bit of a Winograd convolution") {
   if (omp_set_num_threads == nullptr) return;
   const int threads = omp_get_max_threads();
   // The first one has several passes over its tiles with few threads, and one with seven.
-  for (const Case& of : {Case{{1, 256, 40, 40}, 32, {.padding = {1, 1}}}, Case{{2, 16, 9, 9}, 80, {}}})
+  for (const Case& of : {Case{{1, 256, 40, 40}, 32, {.padding = {1, 1}}}, Case{{2, 16, 9, 9}, 80, {}},
+                         Case{{70, 32, 13, 13}, 144, {}}})
     for (const Build build : {forward, input_grad}) {
       Graph graph;
       const Node node = build(graph, DType::float32, of);
