@@ -11,14 +11,15 @@ namespace {
 
 template <int lanes, class Pixels>
 PLEXAURA_INLINE void sum_pixels(const Pixels& pixels, float* to) {
-  float sums[lanes] = {};
+  std::fill_n(to, lanes, 0.F);
   for (std::int64_t j = 0; j < 4; ++j) {
-    const auto column = pixels(j);
+    const float* const x0 = pixels(j)[0];
+    const float* const x1 = pixels(j)[1];
+    const float* const x2 = pixels(j)[2];
+    const float* const x3 = pixels(j)[3];
 #pragma omp simd
-    for (int lane = 0; lane < lanes; ++lane)
-      sums[lane] += (column[0][lane] + column[1][lane]) + (column[2][lane] + column[3][lane]);
+    for (int lane = 0; lane < lanes; ++lane) to[lane] += (x0[lane] + x1[lane]) + (x2[lane] + x3[lane]);
   }
-  std::copy_n(sums, lanes, to);
 }
 
 template <int lanes>

@@ -1,6 +1,8 @@
 #include "backends/cpu/fast/winograd/winograd_loops.h"
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "backends/cpu/fast/clones.h"
 #include "backends/cpu/fast/matmul/products.h"
@@ -89,30 +91,68 @@ PLEXAURA_INLINE void write_block(const WinogradTiles& tiles, const PixelView& pi
   }
 }
 
+// Returns the offsets of some channels; fewer where the channels end.
+PLEXAURA_INLINE std::span<const std::int64_t> part_of(const std::vector<std::int64_t>& offsets,
+                                                      std::int64_t first, std::int64_t count) {
+  const std::int64_t begin = std::min(first, std::ssize(offsets));
+  return std::span(offsets).subspan(static_cast<std::size_t>(begin),
+                                    static_cast<std::size_t>(std::min(count, std::ssize(offsets) - begin)));
+}
+
+// Reads windows, whose elements of one place are apart, to [3, 3, lanes].
+PLEXAURA_INLINE void gather_windows(const WindowOffsets& offsets, const float* window,
+                                    std::span<const std::int64_t> results, float (&to)[9 * 8]) {
+  for (std::size_t lane = 0; lane < results.size(); ++lane)
+    for (std::size_t place = 0; place < 9; ++place)
+      to[place * 8 + lane] = window[results[lane] + offsets.row[place / 3] + offsets.column[place % 3]];
+}
+
+// Transforms windows. at(row, column) gives the address of the vector of one place.
+template <int lanes, class At>
+PLEXAURA_INLINE void transform_window_lanes(const At& at, float* to, std::int64_t step) {
+  alignas(64) float rows[6 * 3 * lanes];
+  for (std::size_t j = 0; j < 3; ++j) {
+    const float* const column[3] = {at(0, j), at(1, j), at(2, j)};
+    transform_window_axis<lanes>(column, Vectors<float>{rows + j * lanes, 3 * lanes});
+  }
+  for (int i = 0; i < 6; ++i)
+    transform_window_axis<lanes>(Vectors<const float>{rows + 3 * i * lanes, lanes},
+                                 Vectors<float>{to + 6 * i * step, step});
+}
+
 }  // namespace
 
 PLEXAURA_CLONES void transform_windows(const WindowOffsets& offsets, const float* weights, std::int64_t panel,
                                        std::int64_t channels, float* to) {
-  const std::int64_t first = panel * winograd_panel;
-  const std::int64_t lanes = std::min(winograd_panel, std::ssize(offsets.result) - first);
+  constexpr std::int64_t lanes = 8;
   const std::int64_t step = step_of_points(channels * winograd_panel);
-  for (std::int64_t channel = 0; channel < channels; ++channel, to += winograd_panel) {
-    alignas(64) float window[9 * panel_lanes] = {};
-    alignas(64) float rows[6 * 3 * panel_lanes];
-    if (channel < std::ssize(offsets.source))
-      for (std::int64_t lane = 0; lane < lanes; ++lane) {
-        const float* const at = weights + offsets.result[static_cast<std::size_t>(first + lane)] +
-                                offsets.source[static_cast<std::size_t>(channel)];
-        for (std::size_t place = 0; place < 9; ++place)
-          window[static_cast<std::int64_t>(place) * panel_lanes + lane] =
-              at[offsets.row[place / 3] + offsets.column[place % 3]];
+  for (std::int64_t half = 0; half < winograd_panel; half += lanes) {
+    const std::span<const std::int64_t> results =
+        part_of(offsets.result, panel * winograd_panel + half, lanes);
+    const bool are_in_row = std::ssize(results) == lanes && results.back() - results.front() == lanes - 1;
+    alignas(64) float gathered[9 * lanes] = {};
+    for (std::int64_t channel = 0; channel < channels; ++channel) {
+      float* const points_to = to + channel * winograd_panel + half;
+      const bool is_padding = channel >= std::ssize(offsets.source);
+      const float* const window =
+          is_padding ? nullptr : weights + offsets.source[static_cast<std::size_t>(channel)];
+      if (are_in_row && !is_padding) {
+        const float* const first = window + results.front();
+        transform_window_lanes<lanes>(
+            [&](std::size_t row, std::size_t column)
+                __attribute__((always_inline)) { return first + offsets.row[row] + offsets.column[column]; },
+            points_to, step);
+        continue;
       }
-    for (int j = 0; j < 3; ++j)
-      transform_window_axis<panel_lanes>(Vectors<const float>{window + j * panel_lanes, 3 * panel_lanes},
-                                         Vectors<float>{rows + j * panel_lanes, 3 * panel_lanes});
-    for (int i = 0; i < 6; ++i)
-      transform_window_axis<panel_lanes>(Vectors<const float>{rows + 3 * i * panel_lanes, panel_lanes},
-                                         Vectors<float>{to + 6 * i * step, step});
+      if (is_padding)
+        std::ranges::fill(gathered, 0.F);
+      else
+        gather_windows(offsets, window, results, gathered);
+      transform_window_lanes<lanes>(
+          [&](std::size_t row, std::size_t column)
+              __attribute__((always_inline)) { return gathered + (3 * row + column) * lanes; },
+          points_to, step);
+    }
   }
 }
 

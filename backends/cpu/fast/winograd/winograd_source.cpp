@@ -40,11 +40,17 @@ WindowOffsets offsets_of(const Layout& layout, const Shape& weights) {
 
 Layout in_blocks(std::int64_t lanes) { return Layout({0, 1, 2, 3}, {{1, lanes}}); }
 
-// Returns the layout in which the weights are. If they have none yet, returns the one that other kernels of training
-// read most often beside a result in this layout.
-Layout layout_of_weights(const std::optional<Layout>& given, const Layout& result) {
-  if (given) return *given;
+// Returns the layout in which the weights are, or else the one that other kernels of training read most often beside a
+// result in this layout. A forward pass alone keeps its weights, so they are brought once into a layout whose vectors
+// have neighbouring channels of the result.
+Layout layout_of_weights(const RegionQuery& query, const Convolution& of, const Layout& result) {
   const std::int64_t lanes = result.block_of(1);
+  if (query.graph.mode() == Mode::inference) {
+    const std::int64_t block = lanes == 16 ? 16 : 8;
+    return of.is_gradient ? Layout({1, 0, 2, 3}, {{0, block}, {1, block}})
+                          : Layout({0, 1, 2, 3}, {{1, block}, {0, block}});
+  }
+  if (const auto& given = query.given[of.weights]) return *given;
   return lanes == 1 ? Layout::row_major(4) : Layout({0, 1, 2, 3}, {{1, lanes}, {0, lanes}});
 }
 
@@ -97,7 +103,7 @@ std::optional<Candidate> candidate_for(const RegionQuery& query, const Convoluti
   candidate.implementation = "fast winograd";
   candidate.inputs.assign(inputs.size(), Layout::row_major(1));
   candidate.inputs[of.source] = source;
-  candidate.inputs[of.weights] = layout_of_weights(query.given[of.weights], result);
+  candidate.inputs[of.weights] = layout_of_weights(query, of, result);
   candidate.outputs = {result};
   candidate.seconds = std::numeric_limits<double>::infinity();
   candidate.make = [query, candidate] { return make_winograd(query, candidate); };

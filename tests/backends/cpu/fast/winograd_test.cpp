@@ -116,6 +116,24 @@ TEST_CASE("a Winograd kernel reads the source and the weights in the layouts in 
   }
 }
 
+TEST_CASE("a Winograd kernel of a forward pass alone reads weights in vectors of the result's channels") {
+  for (const Build build : {forward, input_grad})
+    for (const Case& of : {Case{{2, 24, 6, 7}, 40, {.padding = {1, 1}}}, Case{{2, 24, 9, 9}, 40, {}}}) {
+      Graph graph(Mode::inference);
+      const Node node = build(graph, DType::float32, of);
+      const std::size_t axis = build == forward ? 0 : 1;
+      const auto cpu = make_cpu_backend();
+      for (const Layout& layout : layouts) {
+        OnlyWinograd backend(*cpu, layout);
+        RegionRun run(backend, graph, single(graph, node.id()), drawn_inputs(node));
+        const std::size_t weights = build == forward ? 1 : 0;
+        CHECK(run.candidate().inputs[weights].blocks().back().axis == static_cast<std::int64_t>(axis));
+        run.launch();
+        CHECK(errors_of(run.output().read(), exact(build, of)).largest < bound);
+      }
+    }
+}
+
 TEST_CASE("the typical error of a Winograd kernel is near 1e-6 and does not grow with the channels") {
   for (const std::int64_t channels : {64, 512}) {
     const Case of{{1, channels, 8, 8}, 16, {.padding = {1, 1}}};
