@@ -1,7 +1,8 @@
+#include "backends/cpu/fast/winograd/winograd_gradient_loops.h"
+
 #include <algorithm>
 
 #include "backends/cpu/fast/clones.h"
-#include "backends/cpu/fast/winograd/winograd_loops.h"
 #include "backends/cpu/fast/winograd/winograd_pixels.h"
 #include "backends/cpu/fast/winograd/winograd_transforms.h"
 

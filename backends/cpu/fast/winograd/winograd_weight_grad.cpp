@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/winograd/winograd_gradient_loops.h"
 
 namespace plexaura::fast {
 
