@@ -33,13 +33,13 @@ PLEXAURA_INLINE void transform_grad_tiles(const WinogradTiles& tiles, const Pixe
       alignas(64) float columns[6 * 4 * lanes];
       with_pixels<4>(
           gradient, grad_out, place, block, [&](const auto& pixels) __attribute__((always_inline)) {
-            for (int j = 0; j < 4; ++j)
+            for (std::int64_t j = 0; j < 4; ++j)
               transform_result_grad_axis<lanes>(pixels(j), Vectors<float>{columns + j * lanes, 4 * lanes});
             if (tile_sums != nullptr)
               sum_pixels<lanes>(pixels, tile_sums + ((tile - range.begin) * gradient.blocks + block) * lanes);
           });
       float* const first = first_point(to, block * lanes, places);
-      for (int i = 0; i < 6; ++i)
+      for (std::int64_t i = 0; i < 6; ++i)
         transform_result_grad_axis<lanes>(Vectors<const float>{columns + 4 * i * lanes, lanes},
                                           Vectors<float>{first + 6 * i * places.point, places.point});
     }
@@ -77,10 +77,10 @@ PLEXAURA_INLINE void write_source_grad_block(const WinogradTiles& tiles, const W
   for (std::int64_t tile = range.begin; tile < range.end; ++tile, products += winograd_panel) {
     alignas(64) float rows[6 * 6 * lanes];
     alignas(64) float values[6 * 6 * lanes];
-    for (int j = 0; j < 6; ++j)
+    for (std::int64_t j = 0; j < 6; ++j)
       transform_source_grad_axis<lanes>(Vectors<const float>{products + j * step, 6 * step},
                                         Vectors<float>{rows + j * lanes, 6 * lanes});
-    for (int i = 0; i < 6; ++i)
+    for (std::int64_t i = 0; i < 6; ++i)
       transform_source_grad_axis<lanes>(Vectors<const float>{rows + 6 * i * lanes, lanes},
                                         Vectors<float>{values + 6 * i * lanes, lanes});
     TilePlace place = tiles.place_of(tile);

@@ -34,11 +34,7 @@ TilesOf fewer_tiles(const Shape& source, const Shape& result) {
 
 WinogradConvolution::WinogradConvolution(WinogradSource source, PixelView result, WindowOffsets windows,
                                          std::int64_t threads, TilesOf tiles_of)
-    : source_(std::move(source)),
-      result_(std::move(result)),
-      windows_(std::move(windows)),
-      threads_(threads),
-      tiles_of_(tiles_of) {
+    : source_(source), result_(result), windows_(std::move(windows)), threads_(threads), tiles_of_(tiles_of) {
   const PixelView& divided = tiles_of == TilesOf::result ? result_ : source_.pixels;
   tiles_ = tiles_of_images(divided.samples, divided.height, divided.width);
   // Tiles of a source share pixels of the result, so one thread computes all those of a sample.

@@ -29,11 +29,11 @@ PLEXAURA_INLINE void transform_tiles(const WinogradTiles& tiles, const WinogradS
       alignas(64) float columns[points * lanes];
       with_pixels<6>(
           source.pixels, x, place, block, [&](const auto& pixels) __attribute__((always_inline)) {
-            for (int j = 0; j < 6; ++j)
+            for (std::int64_t j = 0; j < 6; ++j)
               transform_source_axis<lanes>(pixels(j), Vectors<float>{columns + j * lanes, 6 * lanes});
           });
       float* const first = first_point(to, block * lanes, places);
-      for (int i = 0; i < 6; ++i)
+      for (std::int64_t i = 0; i < 6; ++i)
         transform_source_axis<lanes>(Vectors<const float>{columns + 6 * i * lanes, lanes},
                                      Vectors<float>{first + 6 * i * places.point, places.point});
     }
@@ -81,10 +81,10 @@ PLEXAURA_INLINE void write_block(const WinogradTiles& tiles, const PixelView& pi
   for (std::int64_t tile = range.begin; tile < range.end; ++tile, products += winograd_panel) {
     alignas(64) float rows[4 * 6 * lanes];
     alignas(64) float values[4 * 4 * lanes];
-    for (int j = 0; j < 6; ++j)
+    for (std::int64_t j = 0; j < 6; ++j)
       transform_result_axis<lanes>(Vectors<const float>{products + j * step, 6 * step},
                                    Vectors<float>{rows + j * lanes, 6 * lanes});
-    for (int i = 0; i < 4; ++i)
+    for (std::int64_t i = 0; i < 4; ++i)
       transform_result_axis<lanes>(Vectors<const float>{rows + 6 * i * lanes, lanes},
                                    Vectors<float>{values + 4 * i * lanes, lanes});
     write_pixels<lanes>(pixels, tiles.place_of(tile), block, values, addend, y);
@@ -115,7 +115,7 @@ PLEXAURA_INLINE void transform_window_lanes(const At& at, float* to, std::int64_
     const float* const column[3] = {at(0, j), at(1, j), at(2, j)};
     transform_window_axis<lanes>(column, Vectors<float>{rows + j * lanes, 3 * lanes});
   }
-  for (int i = 0; i < 6; ++i)
+  for (std::int64_t i = 0; i < 6; ++i)
     transform_window_axis<lanes>(Vectors<const float>{rows + 3 * i * lanes, lanes},
                                  Vectors<float>{to + 6 * i * step, step});
 }

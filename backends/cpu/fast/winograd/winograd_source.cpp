@@ -59,13 +59,12 @@ Layout layout_of_weights(const RegionQuery& query, const Convolution& of, const 
 WinogradConvolution gradient_of(WinogradSource source, const PixelView& result, WindowOffsets windows,
                                 TilesOf tiles_of) {
   std::swap(windows.result, windows.source);
-  if (tiles_of == TilesOf::source)
-    return {std::move(source), result, std::move(windows), most_threads(), tiles_of};
+  if (tiles_of == TilesOf::source) return {source, result, std::move(windows), most_threads(), tiles_of};
   std::ranges::reverse(windows.row);
   std::ranges::reverse(windows.column);
   source.above = 2 - source.above;
   source.before = 2 - source.before;
-  return {std::move(source), result, std::move(windows), most_threads()};
+  return {source, result, std::move(windows), most_threads()};
 }
 
 std::shared_ptr<const Kernel> make_winograd(const RegionQuery& query, const Candidate& candidate) {

@@ -28,8 +28,8 @@ std::int64_t panels_of(const PixelView& pixels) {
 
 WinogradWeightGrad::WinogradWeightGrad(WinogradSource source, PixelView gradient, WindowOffsets windows,
                                        bool has_bias, std::int64_t threads)
-    : source_(std::move(source)),
-      gradient_(std::move(gradient)),
+    : source_(source),
+      gradient_(gradient),
       windows_(std::move(windows)),
       has_bias_(has_bias),
       threads_(threads),

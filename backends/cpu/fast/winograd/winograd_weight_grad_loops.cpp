@@ -58,10 +58,10 @@ PLEXAURA_CLONES void write_windows(const WindowOffsets& offsets, std::int64_t fi
     alignas(64) float rows[3 * 6 * panel_lanes];
     alignas(64) float window[3 * 3 * panel_lanes];
     const std::int64_t step = product.point_step();
-    for (int j = 0; j < 6; ++j)
+    for (std::int64_t j = 0; j < 6; ++j)
       transform_window_grad_axis<panel_lanes>(Vectors<const float>{products + j * step, 6 * step},
-                                              Vectors<float>{rows + j * panel_lanes, 6 * panel_lanes});
-    for (int i = 0; i < 3; ++i)
+                                              Vectors<float>{rows + j * panel_lanes, 6 * winograd_panel});
+    for (std::int64_t i = 0; i < 3; ++i)
       transform_window_grad_axis<panel_lanes>(Vectors<const float>{rows + 6 * i * panel_lanes, panel_lanes},
                                               Vectors<float>{window + 3 * i * panel_lanes, panel_lanes});
     float* const at = weights + offsets.source[static_cast<std::size_t>(channel)];
