@@ -14,6 +14,7 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(onednn::make_reorder_source());
 #endif
   sources.push_back(fast::make_winograd_source());
+  sources.push_back(fast::make_winograd_weight_grad_source());
   sources.push_back(fast::make_batch_norm_source());
   sources.push_back(fast::make_small_matmul_source());
   sources.push_back(fast::make_block_matmul_source(DType::float64));

@@ -39,6 +39,8 @@ std::unique_ptr<const KernelSource> make_block_matmul_source(DType dtype);
 // The op conv2d with windows of 3x3 and stride 1, and its gradient by the source, by Winograd's transforms. Only
 // measurements choose these kernels.
 std::unique_ptr<const KernelSource> make_winograd_source();
+// The gradient of the weights of such a convolution, also with the one of its bias. Only measurements choose it.
+std::unique_ptr<const KernelSource> make_winograd_weight_grad_source();
 // The ops conv2d, conv3d and their gradients, of float64.
 std::unique_ptr<const KernelSource> make_double_convolution_source();
 // The ops max_pool2d, avg_pool2d and their gradients, of float64 or float32.

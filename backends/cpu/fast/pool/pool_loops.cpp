@@ -64,6 +64,25 @@ PLEXAURA_INLINE void max_pool_body(const PoolShapes& shapes, PoolPlace at, const
   }
 }
 
+// The gradient of a window and the place that each lane chose. g++ 12 makes vectors of the selection only if both were
+// read before, and the places are as wide as the elements.
+template <class T, int lanes>
+struct Chosen {
+  PLEXAURA_INLINE Chosen(const T* diff_dst, const std::uint8_t* index) {
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) place_of[lane] = index[lane];
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) grad[lane] = diff_dst[lane];
+  }
+  PLEXAURA_INLINE T grad_at(Place<T> place, int lane) const {
+    const T value = grad[lane];
+    return place_of[lane] == place ? value : T(0);
+  }
+
+  T grad[lanes];
+  Place<T> place_of[lanes];
+};
+
 template <class T, int lanes>
 PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, const T* diff_dst,
                                       const std::uint8_t* index, T* diff_src) {
@@ -77,11 +96,10 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
   const std::int64_t from = y.offset(at.sample, at.block, window_row, 0);
   for (std::int64_t j = 0; j < windows; ++j) {
     auto place = static_cast<Place<T>>(at.row % kernel.h * kernel.w);
-    const std::uint8_t* chosen = index + from + j * y.row_stride;
-    const T* grad = diff_dst + from + j * y.row_stride;
+    const Chosen<T, lanes> chosen(diff_dst + from + j * y.row_stride, index + from + j * y.row_stride);
     for (std::int64_t b = 0; b < kernel.w; ++b, ++place, to += step) {
 #pragma omp simd
-      for (int lane = 0; lane < lanes; ++lane) to[lane] = chosen[lane] == place ? grad[lane] : T(0);
+      for (int lane = 0; lane < lanes; ++lane) to[lane] = chosen.grad_at(place, lane);
     }
   }
   for (std::int64_t column = windows * kernel.w; column < x.width; ++column, to += step)
@@ -90,12 +108,12 @@ PLEXAURA_INLINE void tiling_grad_body(const PoolShapes& shapes, PoolPlace at, co
 
 // Adds the gradient of one window to those pixels of one of its rows that the window chose.
 template <class T, int lanes>
-PLEXAURA_INLINE void add_to_chosen(const T* diff_dst, const std::uint8_t* index, Place<T> first_place,
-                                   std::int64_t pixels, std::int64_t step, T* to) {
+PLEXAURA_INLINE void add_to_chosen(const Chosen<T, lanes>& chosen, Place<T> first_place, std::int64_t pixels,
+                                   std::int64_t step, T* to) {
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel, to += step) {
     const Place<T> place = first_place + static_cast<Place<T>>(pixel);
 #pragma omp simd
-    for (int lane = 0; lane < lanes; ++lane) to[lane] += index[lane] == place ? diff_dst[lane] : T(0);
+    for (int lane = 0; lane < lanes; ++lane) to[lane] += chosen.grad_at(place, lane);
   }
 }
 
@@ -113,9 +131,9 @@ PLEXAURA_INLINE void plane_grad_body(const PoolShapes& shapes, PoolPlace at, con
     for (std::int64_t j = 0; j < y.width; ++j) {
       const Inside w = inside(j, window.kernel.w, window.stride.w, window.padding.w, x.width);
       const std::int64_t from = y.offset(at.sample, at.block, i, j);
+      const Chosen<T, lanes> chosen(diff_dst + from, index + from);
       for (std::int64_t a = h.begin; a < h.end; ++a)
-        add_to_chosen<T, lanes>(diff_dst + from, index + from,
-                                static_cast<Place<T>>(a * window.kernel.w + w.begin), w.end - w.begin,
+        add_to_chosen<T, lanes>(chosen, static_cast<Place<T>>(a * window.kernel.w + w.begin), w.end - w.begin,
                                 x.row_stride,
                                 plane + ((h.first + a - h.begin) * x.width + w.first) * x.row_stride);
     }

@@ -4,14 +4,15 @@
 #include <utility>
 
 #include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/winograd/winograd_gradient_loops.h"
 
 namespace plexaura::fast {
 
 namespace {
 
 constexpr std::int64_t points = 36;
-constexpr std::int64_t tiles_of_group = 64;  // the most tiles that are multiplied with a panel at once
-constexpr std::int64_t product_step = step_of_points(tiles_of_group * winograd_panel);
+constexpr std::int64_t most_tiles_of_group = 64;
+constexpr std::int64_t product_step = step_of_points(most_tiles_of_group * winograd_panel);
 // Elements of the transformed source for each thread: about as many as a second cache keeps.
 constexpr std::int64_t source_of_thread = 300'000;
 constexpr double nanoseconds_per_multiplication = 0.03;
@@ -19,19 +20,29 @@ constexpr double nanoseconds_per_transform = 30;  // of one tile or window of on
 
 std::int64_t divided_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
+WinogradTiles tiles_of_images(std::int64_t samples, std::int64_t height, std::int64_t width) {
+  return {samples, divided_up(height, winograd_tile), divided_up(width, winograd_tile)};
+}
+
 }  // namespace
 
+TilesOf fewer_tiles(const Shape& source, const Shape& result) {
+  const std::int64_t of_source = tiles_of_images(1, source[2], source[3]).count();
+  const std::int64_t of_result = tiles_of_images(1, result[2], result[3]).count();
+  return of_source < of_result && of_source <= most_tiles_of_group ? TilesOf::source : TilesOf::result;
+}
+
 WinogradConvolution::WinogradConvolution(WinogradSource source, PixelView result, WindowOffsets windows,
-                                         std::int64_t threads)
-    : source_(std::move(source)),
-      result_(std::move(result)),
-      windows_(std::move(windows)),
-      threads_(threads),
-      tiles_{result_.samples, divided_up(result_.height, winograd_tile),
-             divided_up(result_.width, winograd_tile)} {
-  const std::int64_t of_group = points * tiles_of_group * source_.channels();
+                                         std::int64_t threads, TilesOf tiles_of)
+    : source_(source), result_(result), windows_(std::move(windows)), threads_(threads), tiles_of_(tiles_of) {
+  const PixelView& divided = tiles_of == TilesOf::result ? result_ : source_.pixels;
+  tiles_ = tiles_of_images(divided.samples, divided.height, divided.width);
+  // Tiles of a source share pixels of the result, so one thread computes all those of a sample.
+  const std::int64_t inseparable = tiles_of == TilesOf::result ? 1 : tiles_.down * tiles_.across;
+  tiles_of_group_ = most_tiles_of_group / inseparable * inseparable;
+  const std::int64_t of_group = points * tiles_of_group_ * source_.channels();
   const std::int64_t groups = std::max<std::int64_t>(1, threads_ * source_of_thread / of_group);
-  tiles_of_pass_ = std::min(groups * tiles_of_group, tiles_.count());
+  tiles_of_pass_ = std::min(groups * tiles_of_group_, tiles_.count());
 }
 
 std::int64_t WinogradConvolution::panels() const {
@@ -82,8 +93,7 @@ void WinogradConvolution::run(const float* x, const float* weights, const float*
     const TileRange pass{first, std::min(first + tiles_of_pass_, tiles_.count())};
     const std::int64_t count = pass.end - pass.begin;
     parallel_pieces(count, transform_nanoseconds, [&](std::int64_t begin, std::int64_t end) {
-      transform_source(tiles_, source_, x, {first + begin, first + end},
-                       at.source + begin * source_.channels(), source_step());
+      transform({first + begin, first + end}, x, at.source + begin * source_.channels());
     });
     parallel_pieces(threads_, nanoseconds(count) / static_cast<double>(threads_),
                     [&](std::int64_t begin, std::int64_t end) {
@@ -93,10 +103,27 @@ void WinogradConvolution::run(const float* x, const float* weights, const float*
   }
 }
 
+void WinogradConvolution::transform(const TileRange& range, const float* x, float* to) const {
+  const PointPlaces places{source_step(), winograd_panel, source_.channels()};
+  if (tiles_of_ == TilesOf::result)
+    transform_source(tiles_, source_, x, range, to, places);
+  else
+    transform_result_grad(tiles_, source_.pixels, x, range, to, places, nullptr);
+}
+
+void WinogradConvolution::write(const TileRange& range, std::int64_t panel, const float* products,
+                                const float* bias, float* y) const {
+  if (tiles_of_ == TilesOf::result)
+    write_tiles(tiles_, result_, range, panel, products, product_step, bias, y);
+  else
+    write_source_grad(tiles_, {result_, source_.above, source_.before}, range, panel, products, product_step,
+                      y);
+}
+
 // Computes one thread's share of a pass. The items are pairs of a panel and a group of tiles.
 void WinogradConvolution::multiply(const TileRange& pass, std::int64_t thread, const float* weights,
                                    const float* bias, float* y, const Workspace& at) const {
-  const std::int64_t groups = divided_up(pass.end - pass.begin, tiles_of_group);
+  const std::int64_t groups = divided_up(pass.end - pass.begin, tiles_of_group_);
   const std::int64_t items = panels() * groups;
   float* const products = at.products + thread * points * product_step;
   float* const own_windows = at.windows + thread * windows_of_panel();
@@ -108,11 +135,11 @@ void WinogradConvolution::multiply(const TileRange& pass, std::int64_t thread, c
       transformed = panel;
     }
     const float* const windows = has_one_pass() ? own_windows : at.windows + panel * windows_of_panel();
-    const std::int64_t first = item % groups * tiles_of_group;
-    const TileRange range{pass.begin + first, std::min(pass.begin + first + tiles_of_group, pass.end)};
+    const std::int64_t first = item % groups * tiles_of_group_;
+    const TileRange range{pass.begin + first, std::min(pass.begin + first + tiles_of_group_, pass.end)};
     multiply_points({range.end - range.begin, source_.channels(), source_step(), product_step},
                     at.source + first * source_.channels(), windows, products);
-    write_tiles(tiles_, result_, range, panel, products, product_step, bias, y);
+    write(range, panel, products, bias, y);
   }
 }
 

@@ -20,12 +20,22 @@ constexpr std::int64_t winograd_panel = 16;  // channels of the result that are 
 // over the sets of a cache.
 constexpr std::int64_t step_of_points(std::int64_t elements) { return elements + 16; }
 
+// The first row and column of a tile in its sample.
+struct TilePlace {
+  std::int64_t sample;
+  std::int64_t row;
+  std::int64_t column;
+};
+
 struct WinogradTiles {
   std::int64_t samples;
   std::int64_t down;
   std::int64_t across;
 
   std::int64_t count() const { return samples * down * across; }
+  PLEXAURA_INLINE TilePlace place_of(std::int64_t tile) const {
+    return {tile / (down * across), tile / across % down * winograd_tile, tile % across * winograd_tile};
+  }
 };
 
 struct TileRange {
@@ -56,10 +66,17 @@ struct WindowOffsets {
 PLEXAURA_CLONED void transform_windows(const WindowOffsets& offsets, const float* weights, std::int64_t panel,
                                        std::int64_t channels, float* to);
 
-// Transforms the source of some tiles. `to` points to the first of them in a matrix [tiles, channels] for each of the 36
-// points, which are `step` elements apart.
+// The distances, in elements, of the numbers that tiles are transformed to.
+struct PointPlaces {
+  std::int64_t point;  // from one of the 36 points to the next
+  std::int64_t panel;  // from 16 channels to the next 16
+  std::int64_t tile;
+};
+
+// Transforms the source of some tiles. `to` points to the numbers of the first one.
 PLEXAURA_CLONED void transform_source(const WinogradTiles& tiles, const WinogradSource& source,
-                                      const float* x, const TileRange& range, float* to, std::int64_t step);
+                                      const float* x, const TileRange& range, float* to,
+                                      const PointPlaces& places);
 
 struct WinogradProduct {
   std::int64_t tiles;

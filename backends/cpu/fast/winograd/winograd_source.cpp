@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
@@ -34,40 +33,52 @@ bool fits(const RegionQuery& query, const Convolution& of) {
          of.options.stride == Size2d{} && of.options.dilation == Size2d{} && of.options.groups == 1;
 }
 
-// The gradient is a convolution with the window turned by half a turn, whose channels change places.
-WindowOffsets offsets_of(const Layout& layout, const Shape& weights, bool is_gradient) {
-  const auto offsets = layout.axis_offsets(weights);
-  const auto in_order = [&](std::size_t axis) {
-    const auto& of = offsets[axis];
-    return is_gradient ? std::array{of[2], of[1], of[0]} : std::array{of[0], of[1], of[2]};
-  };
-  return {offsets[is_gradient ? 1 : 0], offsets[is_gradient ? 0 : 1], in_order(2), in_order(3)};
+WindowOffsets offsets_of(const Layout& layout, const Shape& weights) {
+  const auto of = layout.axis_offsets(weights);
+  return {of[0], of[1], {of[2][0], of[2][1], of[2][2]}, {of[3][0], of[3][1], of[3][2]}};
 }
 
 Layout in_blocks(std::int64_t lanes) { return Layout({0, 1, 2, 3}, {{1, lanes}}); }
 
-// Returns the layout in which the weights are. If they have none yet, returns the one that other kernels of training
-// read most often beside a result in this layout.
-Layout layout_of_weights(const std::optional<Layout>& given, const Layout& result) {
-  if (given) return *given;
+// Returns the layout in which the weights are, or else the one that other kernels of training read most often beside a
+// result in this layout. A forward pass alone keeps its weights, so they are brought once into a layout whose vectors
+// have neighbouring channels of the result.
+Layout layout_of_weights(const RegionQuery& query, const Convolution& of, const Layout& result) {
   const std::int64_t lanes = result.block_of(1);
+  if (query.graph.mode() == Mode::inference) {
+    const std::int64_t block = lanes == 16 ? 16 : 8;
+    return of.is_gradient ? Layout({1, 0, 2, 3}, {{0, block}, {1, block}})
+                          : Layout({0, 1, 2, 3}, {{1, block}, {0, block}});
+  }
+  if (const auto& given = query.given[of.weights]) return *given;
   return lanes == 1 ? Layout::row_major(4) : Layout({0, 1, 2, 3}, {{1, lanes}, {0, lanes}});
+}
+
+// The gradient is a convolution with windows turned by half a turn, whose channels change places. With tiles of its
+// source it is the transposed algorithm of the convolution, whose windows are not turned.
+WinogradConvolution gradient_of(WinogradSource source, const PixelView& result, WindowOffsets windows,
+                                TilesOf tiles_of) {
+  std::swap(windows.result, windows.source);
+  if (tiles_of == TilesOf::source) return {source, result, std::move(windows), most_threads(), tiles_of};
+  std::ranges::reverse(windows.row);
+  std::ranges::reverse(windows.column);
+  source.above = 2 - source.above;
+  source.before = 2 - source.before;
+  return {source, result, std::move(windows), most_threads()};
 }
 
 std::shared_ptr<const Kernel> make_winograd(const RegionQuery& query, const Candidate& candidate) {
   const Convolution of = convolution_of(query);
-  const auto view_of = [&](Value value, const Layout& layout) {
-    return *pixel_view(layout, query.type(value).shape);
-  };
-  const std::vector<Value>& inputs = query.region.inputs;
-  const std::int64_t above = of.options.padding.h;
-  const std::int64_t before = of.options.padding.w;
-  const WinogradSource source{view_of(inputs[of.source], candidate.inputs[of.source]),
-                              of.is_gradient ? 2 - above : above, of.is_gradient ? 2 - before : before};
-  const WinogradConvolution convolution(
-      source, view_of(query.region.outputs[0], candidate.outputs[0]),
-      offsets_of(candidate.inputs[of.weights], query.type(inputs[of.weights]).shape, of.is_gradient),
-      most_threads());
+  const Shape& shape = query.type(query.region.inputs[of.source]).shape;
+  const Shape& result_shape = query.type(query.region.outputs[0]).shape;
+  const PixelView result = *pixel_view(candidate.outputs[0], result_shape);
+  const WinogradSource source{*pixel_view(candidate.inputs[of.source], shape), of.options.padding.h,
+                              of.options.padding.w};
+  WindowOffsets windows =
+      offsets_of(candidate.inputs[of.weights], query.type(query.region.inputs[of.weights]).shape);
+  const WinogradConvolution convolution =
+      of.is_gradient ? gradient_of(source, result, std::move(windows), fewer_tiles(shape, result_shape))
+                     : WinogradConvolution(source, result, std::move(windows), most_threads());
   const std::size_t workspace = convolution.workspace();
   return make_kernel(
       [convolution, of_source = of.source, of_weights = of.weights](const Binding& at) {
@@ -91,7 +102,7 @@ std::optional<Candidate> candidate_for(const RegionQuery& query, const Convoluti
   candidate.implementation = "fast winograd";
   candidate.inputs.assign(inputs.size(), Layout::row_major(1));
   candidate.inputs[of.source] = source;
-  candidate.inputs[of.weights] = layout_of_weights(query.given[of.weights], result);
+  candidate.inputs[of.weights] = layout_of_weights(query, of, result);
   candidate.outputs = {result};
   candidate.seconds = std::numeric_limits<double>::infinity();
   candidate.make = [query, candidate] { return make_winograd(query, candidate); };
