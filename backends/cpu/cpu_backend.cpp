@@ -100,6 +100,13 @@ class CpuBackend final : public Backend {
     return all;
   }
 
+  std::vector<Repeat> repeats(const Graph& graph, NodeId last, const Uses& uses) const override {
+    std::vector<Repeat> all;
+    for (const auto& source : sources_)
+      for (Repeat& repeat : source->repeats(graph, last, uses)) all.push_back(std::move(repeat));
+    return all;
+  }
+
   // Returns all candidates of the sources. If none of them has an estimate and the region is a single node,
   // adds the reference kernel of its op.
   std::vector<Candidate> propose(const RegionQuery& query) const override {

@@ -30,6 +30,8 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_elementwise_source());
   sources.push_back(fast::make_class_source());
   sources.push_back(fast::make_softmax_source());
+  sources.push_back(fast::make_attention_source(DType::float32));
+  sources.push_back(fast::make_attention_source(DType::float64));
   sources.push_back(fast::make_row_norm_source());
   sources.push_back(fast::make_image_source());
   sources.push_back(fast::make_dropout_source());

@@ -105,6 +105,10 @@ class Compiler {
       log("merge", *graph.graph);
       graph = fold(graph, backend_);
       log("fold", *graph.graph);
+      if (std::optional<PassGraph> repeated = repeat(graph, backend_)) {
+        graph = std::move(*repeated);
+        log("repeat", *graph.graph);
+      }
     }
     cast_targets(graph);
     BindRequest request{std::move(graph), {}, placement_, optimise(), false, options_.tuner, options_.strict};

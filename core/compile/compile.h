@@ -57,7 +57,7 @@ struct CompileOptions {
   std::vector<bool> same_operands = {};
   // For the body of a loop: the number of times that it runs, while its prologue runs once.
   std::int64_t loop_steps = 0;
-  // Is called with the graph as each of the passes verify, prune, merge and fold has left it, and the name of
+  // Is called with the graph as each of the passes verify, prune, merge, fold and repeat, if it changes anything, has left it, and the name of
   // that pass. Program::graph is the graph after the last pass.
   std::function<void(std::string_view pass, const Graph& graph)> after_pass = {};
 };
@@ -72,7 +72,7 @@ class PLEXAURA_API MemoryLimitError : public UserError {
   std::size_t least_bytes_;
 };
 
-// Compiles a graph in a fixed order of passes: verify, prune, merge, fold, bind kernels and layouts, plan memory, and,
+// Compiles a graph in a fixed order of passes: verify, prune, merge, fold, repeat, bind kernels and layouts, plan memory, and,
 // if the arena exceeds the limit, recompute. Throws MemoryLimitError if that does not suffice. Throws UserError, with
 // node and backend, for an op that neither the backend nor the host can compute. Throws UserError for outputs without
 // a valid place; see verify_outputs(). The graph may be destroyed afterwards. The backend must outlive the program.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ PLEXAURA_API PassGraph merge(const PassGraph& from);
 // Replaces nodes that depend only on constants by constants. Kernels of `backend` compute them. Random and collective
 // ops, ops for which `backend` has no kernel with an estimate, and results above 1 MiB stay.
 PLEXAURA_API PassGraph fold(const PassGraph& from, Backend& backend);
+// Copies the nodes that `backend` wants to be computed twice (see Backend::repeats). The copies come right before the
+// first node that reads them. Returns nothing if there are none.
+PLEXAURA_API std::optional<PassGraph> repeat(const PassGraph& from, const Backend& backend);
 
 // Throws InternalError if a graph breaks its own rules: an input comes after its reader, a type differs from
 // what the op infers, or an update has another type than its buffer.

@@ -13,6 +13,7 @@ Backend::~Backend() { exists_->store(false, std::memory_order_relaxed); }
 
 std::unique_ptr<Recording> Backend::record(const std::function<void()>&) { return nullptr; }
 std::vector<Region> Backend::regions(const Graph&, NodeId, const Uses&) const { return {}; }
+std::vector<Repeat> Backend::repeats(const Graph&, NodeId, const Uses&) const { return {}; }
 
 Region single(const Graph& graph, NodeId node) {
   const NodeRecord& record = graph.record(node);

@@ -77,6 +77,14 @@ struct Region {
   std::vector<Value> outputs;  // values that other nodes may read
 };
 
+// Nodes that a program computes twice: some of their readers read copies of the nodes, and all others the nodes
+// themselves. So two regions can hide values that both need.
+struct Repeat {
+  std::vector<NodeId> nodes;  // in topological order
+  // The nodes that read the copies. They come after all of `nodes`.
+  std::vector<NodeId> readers;
+};
+
 // A region, and the facts about it that the engine knows when it asks for kernels.
 struct RegionQuery {
   const Graph& graph;
@@ -193,6 +201,12 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   // values. It computes a region node by node if propose() returns no candidate for it. The default returns
   // none.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const;
+
+  // Returns the nodes to be computed twice for regions that contain `last`. The engine asks for them once, before it
+  // asks for regions, and asks nothing about the graph that it was shown. A node may belong to several repeats, but reads
+  // the copies of one. No node is computed twice unless a region saves more time or memory than that takes. The default
+  // returns none.
+  virtual std::vector<Repeat> repeats(const Graph& graph, NodeId last, const Uses& uses) const;
 
   // Returns the candidates for a region. Must be cheap and generate no code. If it returns none, a region of
   // several nodes is computed node by node, and the host computes a single op with its reference kernel. For

@@ -24,6 +24,9 @@ class ForwardingBackend : public Backend {
   std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const override {
     return inner_.regions(graph, last, uses);
   }
+  std::vector<Repeat> repeats(const Graph& graph, NodeId last, const Uses& uses) const override {
+    return inner_.repeats(graph, last, uses);
+  }
   std::vector<Candidate> propose(const RegionQuery& query) const override { return inner_.propose(query); }
 
  protected:

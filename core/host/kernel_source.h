@@ -22,6 +22,11 @@ class KernelSource {
     return {};
   }
 
+  // Returns the nodes to be computed twice for regions that contain `last`.
+  virtual std::vector<Repeat> repeats(const Graph& /*graph*/, NodeId /*last*/, const Uses& /*uses*/) const {
+    return {};
+  }
+
   virtual std::vector<Candidate> propose(const RegionQuery& query) const = 0;
 
   // Returns true for a kind of region that this source may offer kernels for, and false if propose() never

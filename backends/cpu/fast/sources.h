@@ -55,6 +55,8 @@ std::unique_ptr<const KernelSource> make_argmax_source();
 std::unique_ptr<const KernelSource> make_class_source();
 // The ops softmax and log_softmax over any axis, and their gradients over the last axis.
 std::unique_ptr<const KernelSource> make_softmax_source();
+// Regions of scaled_dot_product_attention and its gradient, of float64 or float32.
+std::unique_ptr<const KernelSource> make_attention_source(DType dtype);
 // Regions of layer_norm, group_norm, instance_norm, standardise, rms_norm and their gradients.
 std::unique_ptr<const KernelSource> make_row_norm_source();
 // The op normalise_image.

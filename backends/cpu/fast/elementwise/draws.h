@@ -31,18 +31,25 @@ class DrawnElements {
   // StepScalar::random: seed, step, first sample.
   template <class Body>
   void for_each_piece(const std::int64_t* random, double nanoseconds, const Body& body) const {
+    parallel_pieces(elements_, nanoseconds, draws_at_once, [&](std::int64_t begin, std::int64_t end) {
+      for_each_piece_of(begin, end, random, body);
+    });
+  }
+
+  // The same for the elements from `begin` to `end`, on the calling thread.
+  template <class Body>
+  void for_each_piece_of(std::int64_t begin, std::int64_t end, const std::int64_t* random,
+                         const Body& body) const {
     const philox::Draws draws(random[0], random[1], stream_);
     const std::int64_t first = random[2] * of_sample_;
-    parallel_pieces(elements_, nanoseconds, draws_at_once, [&](std::int64_t begin, std::int64_t end) {
-      std::uint32_t words[draws_at_once];
-      while (begin < end) {
-        draw(draws, (first + begin) / 4, words);
-        const std::int64_t skipped = (first + begin) % 4;
-        const std::int64_t count = std::min(end - begin, draws_at_once - skipped);
-        body(begin, count, words, skipped);
-        begin += count;
-      }
-    });
+    std::uint32_t words[draws_at_once];
+    while (begin < end) {
+      draw(draws, (first + begin) / 4, words);
+      const std::int64_t skipped = (first + begin) % 4;
+      const std::int64_t count = std::min(end - begin, draws_at_once - skipped);
+      body(begin, count, words, skipped);
+      begin += count;
+    }
   }
 
  private:

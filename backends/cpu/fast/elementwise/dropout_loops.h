@@ -12,6 +12,12 @@ struct DropoutRule {
   std::uint32_t dropped_below;
   float scale;
 };
+
+// Returns the rule for elements that are dropped with the probability p.
+inline DropoutRule rule_of(double p) {
+  return {static_cast<std::uint32_t>(p * 4294967296.0), static_cast<float>(1 / (1 - p))};
+}
+
 PLEXAURA_CLONED void drop(const DropoutRule& rule, const std::uint32_t* words, std::int64_t count,
                           const float* x, float* y, bool* mask);
 

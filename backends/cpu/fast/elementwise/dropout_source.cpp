@@ -19,8 +19,7 @@ constexpr auto backward = "dropout_grad";
 std::shared_ptr<const Kernel> make_forward(const RegionQuery& query) {
   const DropoutDraws& options = op_cast<DropoutOp>(query.op()).options();
   const DrawnElements drawn(query.type(query.region.inputs[0]).shape, options.batch, options.stream);
-  const DropoutRule rule{static_cast<std::uint32_t>(options.p * 4294967296.0),
-                         static_cast<float>(1 / (1 - options.p))};
+  const DropoutRule rule = rule_of(options.p);
   return make_kernel([=](const Binding& at) {
     const float* x = floats(at.inputs[0]);
     float* y = floats(at.outputs[0]);

@@ -1,14 +1,13 @@
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/parallel.h"
+#include "backends/cpu/fast/softmax/softmax_grad_regions.h"
 #include "backends/cpu/fast/softmax/softmax_loops.h"
 #include "backends/cpu/fast/sources.h"
 #include "backends/regions/region_match.h"
 #include "core/ops/lines.h"
-#include "core/ops/reduce.h"
 #include "core/ops/softmax.h"
 
 namespace plexaura::fast {
@@ -18,74 +17,6 @@ namespace {
 constexpr double nanoseconds_per_exponential = 0.5;
 constexpr double nanoseconds_per_line = 10;
 constexpr double nanoseconds_per_element_of_grad = 0.3;
-
-constexpr auto plain_grad = "softmax grad";
-constexpr auto log_grad = "log_softmax grad";
-
-struct OperandPair {
-  Value first;
-  Value second;
-};
-
-// Returns the operands of an op of two values, if `value` is the result of such an op of this name.
-std::optional<OperandPair> operands_of(const Graph& graph, Value value, std::string_view name) {
-  if (!is_op(graph, value.node, name)) return std::nullopt;
-  const std::vector<Value>& inputs = graph.record(value.node).inputs;
-  return OperandPair{inputs[0], inputs[1]};
-}
-
-// Returns the value that `sum` adds up over the last axis, which it keeps.
-std::optional<Value> summed_over_rows(const Graph& graph, Value sum) {
-  if (!is_op(graph, sum.node, "sum")) return std::nullopt;
-  const Value added = graph.record(sum.node).inputs[0];
-  const ReduceOptions& options = op_cast<Reduce>(*graph.record(sum.node).op).options();
-  const std::vector<std::int64_t> last_axis{graph.type(added).shape.rank() - 1};
-  if (!options.keepdims || options.axes != last_axis) return std::nullopt;
-  return added;
-}
-
-// Returns the region of these nodes, whose last one has the result, if both inputs have the result's type.
-std::vector<Region> region_of(const Graph& graph, const char* kind, std::vector<NodeId> nodes,
-                              OperandPair inputs) {
-  const TensorType& type = graph.type({nodes.back(), 0});
-  if (graph.type(inputs.first) != type || graph.type(inputs.second) != type) return {};
-  std::ranges::sort(nodes);
-  return {{kind, nodes, {inputs.first, inputs.second}, {{nodes.back(), 0}}}};
-}
-
-// Matches y * (grad - sum(grad * y)), the gradient of softmax.
-std::vector<Region> match_plain_grad(const Graph& graph, NodeId last) {
-  const auto factors = operands_of(graph, {last, 0}, "mul");
-  if (!factors) return {};
-  for (const auto& [y, difference] : {*factors, OperandPair{factors->second, factors->first}}) {
-    const auto terms = operands_of(graph, difference, "sub");
-    if (!terms) continue;
-    const auto product = summed_over_rows(graph, terms->second);
-    if (!product) continue;
-    const auto summed = operands_of(graph, *product, "mul");
-    if (!summed) continue;
-    const bool in_order = summed->first == terms->first && summed->second == y;
-    const bool swapped = summed->second == terms->first && summed->first == y;
-    if (in_order || swapped)
-      return region_of(graph, plain_grad, {product->node, terms->second.node, difference.node, last},
-                       {y, terms->first});
-  }
-  return {};
-}
-
-// Matches grad - e^y * sum(grad), the gradient of log_softmax.
-std::vector<Region> match_log_grad(const Graph& graph, NodeId last) {
-  const auto terms = operands_of(graph, {last, 0}, "sub");
-  if (!terms) return {};
-  const auto factors = operands_of(graph, terms->second, "mul");
-  if (!factors) return {};
-  for (const auto& [exponential, total] : {*factors, OperandPair{factors->second, factors->first}}) {
-    if (!is_op(graph, exponential.node, "exp") || summed_over_rows(graph, total) != terms->first) continue;
-    return region_of(graph, log_grad, {exponential.node, total.node, terms->second.node, last},
-                     {graph.record(exponential.node).inputs[0], terms->first});
-  }
-  return {};
-}
 
 bool is_forward_op(const std::string& kind) { return kind == "softmax" || kind == "log_softmax"; }
 
@@ -140,7 +71,7 @@ std::shared_ptr<const Kernel> make_grad(const RegionQuery& query) {
   const double cost =
       nanoseconds_per_line + nanoseconds_per_element_of_grad * static_cast<double>(lines.extent);
   using Loop = void (*)(const T* y, const T* grad, std::int64_t rows, std::int64_t extent, T* result);
-  const Loop loop = query.region.kind == plain_grad ? Loop{softmax_grad_rows} : Loop{log_softmax_grad_rows};
+  const Loop loop = query.region.kind == softmax_grad ? Loop{softmax_grad_rows} : Loop{log_softmax_grad_rows};
   return make_kernel([=](const Binding& at) {
     parallel_pieces(lines.before, cost, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t first = begin * lines.extent;
@@ -158,12 +89,12 @@ std::shared_ptr<const Kernel> make_for(const RegionQuery& query, bool is_forward
 class SoftmaxSource final : public KernelSource {
  public:
   std::vector<Region> match(const Graph& graph, NodeId last, const Uses&) const override {
-    std::vector<Region> found = match_plain_grad(graph, last);
-    return found.empty() ? match_log_grad(graph, last) : found;
+    std::vector<Region> found = match_softmax_grad(graph, last);
+    return found.empty() ? match_log_softmax_grad(graph, last) : found;
   }
 
   bool knows(const std::string& kind) const override {
-    return is_forward_op(kind) || kind == plain_grad || kind == log_grad;
+    return is_forward_op(kind) || kind == softmax_grad || kind == log_softmax_grad;
   }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
