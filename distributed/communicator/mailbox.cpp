@@ -127,7 +127,8 @@ void Mailbox::spare(const std::vector<int>& ranks) {
 }
 
 bool Mailbox::is_lost(int rank) const {
-  return topology_.has_no_process(rank) || std::ranges::find(spared_, topology_.of(rank).number) != spared_.end();
+  return topology_.has_no_process(rank) ||
+         std::ranges::find(spared_, topology_.of(rank).number) != spared_.end();
 }
 
 PendingCall Mailbox::pending(const CallSignature& at, double seconds) const {

@@ -67,8 +67,10 @@ bool attention_pays(const AttentionRegion& region, const AttentionShape& shape) 
   // Numbers of positions from which regions were measured to be faster: see docs/lab/attention.md.
   constexpr std::int64_t fewest_causal = 512;
   constexpr std::int64_t fewest = 4096;
+  constexpr std::int64_t many_scores = 1 << 26;  // 268 MB of float32
   if (region.mask == AttentionMaskKind::causal)
     return shape.queries >= fewest_causal && shape.queries <= shape.keys;
+  if (shape.pairs * shape.queries * shape.keys >= many_scores) return true;
   return !region.backward && std::min(shape.queries, shape.keys) >= fewest;
 }
 

@@ -12,8 +12,9 @@ namespace plexaura::fast {
 // number of threads.
 std::shared_ptr<const Kernel> make_attention(const RegionQuery& query, const AttentionRegion& region);
 
-// True if the region is faster than its ops one by one. The gradient computes the scores and the softmax a second time,
-// which pays only for causal attentions, of which it leaves out half.
+// True if the region is faster than its ops one by one, or if it saves much memory. The gradient computes the scores and the
+// softmax a second time, which takes less time only for causal attentions, of which it leaves out half. Others of many
+// scores may take up to 1.2 times as long.
 bool attention_pays(const AttentionRegion& region, const AttentionShape& shape);
 
 // Returns an estimate of the seconds of this kernel, for a region that pays.
