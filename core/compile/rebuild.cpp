@@ -1,11 +1,13 @@
 #include "core/compile/rebuild.h"
 
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/graph/uses.h"
 
 namespace plexaura {
@@ -68,7 +70,10 @@ class Repetition {
     Copies& copies = copies_[repeat];
     if (!copies.empty()) return copies;
     for (const NodeId node : repeats_[repeat].nodes) {
-      const std::vector<Value> outputs = append_with(target, node, inputs_of_repeated_.at(node), copies);
+      const auto inputs = inputs_of_repeated_.find(node);
+      if (inputs == inputs_of_repeated_.end())
+        throw InternalError(fmt::format("a node is to read a copy of node {}, which comes after it", node));
+      const std::vector<Value> outputs = append_with(target, node, inputs->second, copies);
       for (std::uint32_t i = 0; i < outputs.size(); ++i) copies.emplace(Value{node, i}, outputs[i]);
     }
     return copies;

@@ -254,7 +254,7 @@ struct MomentsGrad {
     PLEXAURA_DEVICE T operator()(T x) const { return narrow<T>(multiply_add(widen(x) - mean, slope, level)); }
   };
 
-  // The gradient of the inverse grows like the inverse shrinks, so the two are multiplied first.
+  // The inverse and its gradient may be very large and very small, but their product is not. So they are multiplied first.
   template <int own>
   PLEXAURA_DEVICE OfChannels<Of, own> of_channels(std::int64_t c) const {
     const auto means = mean.template several<own>(c);

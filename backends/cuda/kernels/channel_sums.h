@@ -69,11 +69,12 @@ PLEXAURA_DEVICE inline void join_threads(Block& block, int kept, Slots&... slots
 
 // `terms` defines the sums. terms.of_channels<own>(channel, centre) returns `of`, the numbers of the channels of
 // a group, and terms.addends<width>(place, of, terms.read<width>(place)) the Addends of the group at a place;
-// both are called once for each group. A thread adds up a few of them in float (float64: in double), and all
+// of_channels() is called for each thread, and addends() for each group, twice for the first group of a thread if
+// Terms::centres is true. A thread adds up a few of them in float (float64: in double), and all
 // else in double. terms.of_split(channel, sums, centre, count) converts the sums of `count` elements, and
 // terms.finish(channel, sums) is called once for each channel.
 // If Terms::centres is true, centre(k) is a number near the mean of channel k of the group: the mean of the first
-// elements of the split. So one element that is far from all others is no bad centre.
+// elements of the split. So a single element that is far from all others does not make the centre useless.
 template <class Terms, class Groups>
 struct ChannelSumsKernel {
   Terms terms;
@@ -84,7 +85,8 @@ struct ChannelSumsKernel {
   static constexpr int own = Groups::own;
   static constexpr int at_once = width > 1 ? Terms::groups_at_once : 4;
   static constexpr int blocks_at_once = width > 1 ? Terms::blocks_at_once : 2;
-  static constexpr std::int64_t most_rounds = 64;  // rounds after which a thread's sums are added in double
+  // A thread's sums are added in double after this many groups, in which each of its channels has 64 terms.
+  static constexpr std::int64_t most_rounds = 64 * own / width;
 
   // Where a block works: the units [begin, end) of the channels of a tile.
   struct Work {

@@ -67,6 +67,27 @@ struct Exponentials {
   }
 };
 
+// Exponentials of the numbers of one thread, which also know by how much rounding has made the total too large. So the
+// total of many small numbers is as exact as that of a few.
+template <class R>
+struct ExactExponentials {
+  Exponentials<R> sum = Exponentials<R>::of_none();
+  R excess = 0;
+
+  PLEXAURA_DEVICE void add(R x) {
+    const R next = std::fmax(sum.largest, x);
+    const R factor = Exponentials<R>::moved(sum.largest, next);
+    sum.total *= factor;
+    excess *= factor;
+    sum.largest = next;
+    const R less = next == Exponentials<R>::of_none().largest ? R(0) : next;
+    const R addend = Math::exp(x - less) - excess;
+    const R total = sum.total + addend;
+    excess = (total - sum.total) - addend;
+    sum.total = total;
+  }
+};
+
 // Computes results from the Exponentials of their line.
 template <class T>
 struct OfLine {
@@ -102,9 +123,9 @@ struct SoftmaxLinesKernel {
     block.each_item(lines, [&](std::int64_t line) {
       const std::int64_t first = line / step * step * classes + line % step;
       const auto at = [&](std::int64_t i) { return src.template several<1>(first + i * step); };
-      auto sum = Exponentials<Compute<T>>::of_none();
-      for (std::int64_t c = 0; c < classes; ++c) sum.add(at(c));
-      const OfLine<T> of(sum, logarithm);
+      ExactExponentials<Compute<T>> all;
+      for (std::int64_t c = 0; c < classes; ++c) all.add(widen(at(c)[0]));
+      const OfLine<T> of(all.sum, logarithm);
       for (std::int64_t c = 0; c < classes; ++c) dst.set_several(first + c * step, of(at(c)));
     });
   }

@@ -72,7 +72,7 @@ class AttentionShares {
   double nanoseconds_;                // of a share
 };
 
-// The queries of a block, and the number of keys to which one of them may attend.
+// The queries of a block, and the number of keys that its kernel looks at: all that one of them may attend to, or more.
 struct QueryBlock {
   std::int64_t pair;
   std::int64_t first;
@@ -140,14 +140,14 @@ class AttentionWeights {
     const auto& [pairs, queries, keys, features, values] = plan_.shape;
     const T* key = at_.key + pair * keys * features;
     pack_transposed(key, keys, features, keys_);
-    skips_ = plan_.region.mask == AttentionMaskKind::causal && all_finite(key, keys * features) &&
-             all_finite(at_.query + pair * queries * features, queries * features) &&
-             all_finite(at_.value + pair * keys * values, keys * values) &&
-             (at_.grad == nullptr || all_finite(at_.grad + pair * queries * values, queries * values));
+    skips_ = plan_.region.mask == AttentionMaskKind::causal &&
+             has_finite_products(at_.query + pair * queries * features, queries, key, keys, features) &&
+             has_finite_products(at_.grad == nullptr ? nullptr : at_.grad + pair * queries * values, queries,
+                                 at_.value + pair * keys * values, keys, values);
   }
 
   // A weight of 0 times an infinite number is NaN. So keys that no query of a block may attend to are left out only if
-  // all numbers are finite.
+  // no product of rows can be infinite.
   QueryBlock block(std::int64_t pair, std::int64_t number) const {
     const std::int64_t first = number * plan_.block_queries();
     const std::int64_t count = std::min(plan_.block_queries(), plan_.shape.queries - first);
@@ -202,6 +202,16 @@ class AttentionWeights {
   bool drops() const { return plan_.dropout.has_value(); }
 
  private:
+  // True if all sums of products of a row of a with a row of b are finite, by the largest elements, with room for the
+  // factor of a dropout. A null a has zeros.
+  static bool has_finite_products(const T* a, std::int64_t a_rows, const T* b, std::int64_t b_rows,
+                                  std::int64_t columns) {
+    constexpr double most = static_cast<double>(std::numeric_limits<T>::max()) * 0x1p-24;
+    const double largest_a = a == nullptr ? 0 : largest_size(a, a_rows * columns);
+    const double largest_b = largest_size(b, b_rows * columns);
+    return largest_a * largest_b * static_cast<double>(columns) <= most && largest_b <= most;
+  }
+
   template <class U>
   const U* mask_at(const QueryBlock& block, std::int64_t row) const {
     return static_cast<const U*>(at_.mask) + plan_.mask.offsets[static_cast<std::size_t>(block.pair)] +

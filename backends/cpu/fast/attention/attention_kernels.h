@@ -8,7 +8,7 @@
 namespace plexaura::fast {
 
 // Makes the kernel of a region of attention_kinds.h, of float32 or float64, whose operands are row-major. Each thread
-// computes the weights of all keys for a block of queries in its part of the workspace. Results do not depend on the
+// computes the weights of the keys for a block of queries in its part of the workspace. Results do not depend on the
 // number of threads.
 std::shared_ptr<const Kernel> make_attention(const RegionQuery& query, const AttentionRegion& region);
 

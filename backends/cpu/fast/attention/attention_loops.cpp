@@ -1,6 +1,8 @@
 #include "backends/cpu/fast/attention/attention_loops.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace plexaura::fast {
 
@@ -118,11 +120,16 @@ PLEXAURA_INLINE void add_all(const T* mask, std::int64_t step, std::int64_t coun
 
 // x * 0 is NaN if x is infinite or NaN. The sum of such products is NaN, too.
 template <class T>
-PLEXAURA_INLINE bool only_finite(const T* x, std::int64_t count) {
+PLEXAURA_INLINE T size_of_largest(const T* x, std::int64_t count) {
   T sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < count; ++i) sum += x[i] * T(0);
-  return sum == T(0);
+  T largest = 0;
+#pragma omp simd reduction(+ : sum) reduction(max : largest)
+  for (std::int64_t i = 0; i < count; ++i) {
+    sum += x[i] * T(0);
+    const T size = std::fabs(x[i]);
+    largest = size > largest ? size : largest;
+  }
+  return sum == T(0) ? largest : std::numeric_limits<T>::infinity();
 }
 
 }  // namespace
@@ -145,7 +152,7 @@ PLEXAURA_INLINE bool only_finite(const T* x, std::int64_t count) {
     add_all(mask, step, count, x);                                                                       \
   }                                                                                                      \
   PLEXAURA_CLONES void accumulate(const T* x, std::int64_t count, T* y) { add_all(x, 1, count, y); }     \
-  PLEXAURA_CLONES bool all_finite(const T* x, std::int64_t count) { return only_finite(x, count); }
+  PLEXAURA_CLONES T largest_size(const T* x, std::int64_t count) { return size_of_largest(x, count); }
 PLEXAURA_ATTENTION(float)
 PLEXAURA_ATTENTION(double)
 #undef PLEXAURA_ATTENTION

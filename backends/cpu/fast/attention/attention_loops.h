@@ -60,8 +60,8 @@ PLEXAURA_CLONED void add_mask(const double* mask, std::int64_t step, std::int64_
 PLEXAURA_CLONED void accumulate(const float* x, std::int64_t count, float* y);
 PLEXAURA_CLONED void accumulate(const double* x, std::int64_t count, double* y);
 
-// Returns true if no element is infinite or NaN.
-PLEXAURA_CLONED bool all_finite(const float* x, std::int64_t count);
-PLEXAURA_CLONED bool all_finite(const double* x, std::int64_t count);
+// Returns the largest |x[i]|, and infinity if an element is infinite or NaN.
+PLEXAURA_CLONED float largest_size(const float* x, std::int64_t count);
+PLEXAURA_CLONED double largest_size(const double* x, std::int64_t count);
 
 }  // namespace plexaura::fast

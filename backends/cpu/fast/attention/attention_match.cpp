@@ -8,6 +8,7 @@
 #include "backends/cpu/fast/softmax/softmax_grad_regions.h"
 #include "backends/regions/region_match.h"
 #include "core/graph/leaf.h"
+#include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
 #include "core/ops/softmax.h"
 
@@ -68,8 +69,10 @@ bool counts(const Graph& graph, Value value, std::int64_t axis_from_end, std::in
 // True if the value is a constant mask [..., queries, keys] in which each query has the keys up to its own position.
 bool is_causal_constant(const Graph& graph, Value value, std::int64_t queries, std::int64_t keys) {
   const Tensor* constant = constant_of(graph, value);
-  if (constant == nullptr || constant->shape().elements() != queries * keys ||
-      extent_from_end(constant->shape(), 1) != keys)
+  if (constant == nullptr) return false;
+  const Shape& shape = constant->shape();
+  if (shape.rank() < 2 || shape.elements() != queries * keys || extent_from_end(shape, 2) != queries ||
+      extent_from_end(shape, 1) != keys)
     return false;
   const auto* flags = constant->as<bool>().data();
   for (std::int64_t query = 0; query < queries; ++query)
@@ -178,8 +181,8 @@ std::optional<Weights> find_weights(const Graph& graph, Value factor, DType dtyp
   return weights;
 }
 
-// Adds the inputs that kernels read, then all others.
-void append_inputs(const Graph& graph, const Weights& weights, Region& region) {
+// Adds the inputs that kernels read, then all others. Returns false if the region would read one of its own nodes.
+bool append_inputs(const Graph& graph, const Weights& weights, Region& region) {
   if (weights.reads_mask()) region.inputs.push_back(*weights.mask_value);
   if (weights.random) region.inputs.push_back(*weights.random);
   std::ranges::sort(region.nodes);
@@ -188,6 +191,8 @@ void append_inputs(const Graph& graph, const Weights& weights, Region& region) {
       if (!std::ranges::binary_search(region.nodes, input.node) &&
           std::ranges::find(region.inputs, input) == region.inputs.end())
         region.inputs.push_back(input);
+  return std::ranges::none_of(
+      region.inputs, [&](Value input) { return std::ranges::binary_search(region.nodes, input.node); });
 }
 
 std::optional<Region> forward_region(const Graph& graph, NodeId last, DType dtype) {
@@ -201,8 +206,7 @@ std::optional<Region> forward_region(const Graph& graph, NodeId last, DType dtyp
   const AttentionRegion facts{.mask = weights->mask, .drops = weights->dropped.has_value()};
   Region region{facts.kind(), weights->nodes, {weights->query, weights->key, value}, {{last, 0}}};
   region.nodes.push_back(last);
-  append_inputs(graph, *weights, region);
-  return region;
+  return append_inputs(graph, *weights, region) ? std::optional(region) : std::nullopt;
 }
 
 // Finds the gradient of an attention, from its softmax on.
@@ -222,8 +226,7 @@ class GradientSearch {
     region_.kind = facts.kind();
     region_.nodes.insert(region_.nodes.end(), weights_.nodes.begin(), weights_.nodes.end());
     region_.inputs = {weights_.query, weights_.key, value_, grad_};
-    append_inputs(graph_, weights_, region_);
-    return region_;
+    return append_inputs(graph_, weights_, region_) ? std::optional(region_) : std::nullopt;
   }
 
  private:
@@ -264,9 +267,7 @@ class GradientSearch {
   bool find_weights_grad() {
     Value weights_grad = softmax_operand_grad_;
     if (weights_.dropped) {
-      const Value flags{weights_.dropped->node, 1};
-      if (!is_op(graph_, weights_grad.node, "dropout_grad") || inputs_of(graph_, weights_grad)[1] != flags)
-        return false;
+      if (!is_gradient_of_dropout(weights_grad)) return false;
       region_.nodes.push_back(weights_grad.node);
       weights_grad = inputs_of(graph_, weights_grad)[0];
     }
@@ -279,6 +280,14 @@ class GradientSearch {
            has_pairs_of(graph_.type(value_).shape, scores) && graph_.type(weights_grad).shape == scores &&
            has_elements(graph_, grad_) && has_elements(graph_, weights_.softmax) &&
            has_elements(graph_, weights_.query);
+  }
+
+  bool is_gradient_of_dropout(Value grad) const {
+    if (!is_op(graph_, grad.node, "dropout_grad")) return false;
+    const NodeId dropout = weights_.dropped->node;
+    return inputs_of(graph_, grad)[1] == Value{dropout, 1} &&
+           op_cast<DropoutGrad>(*graph_.record(grad.node).op).options().p ==
+               op_cast<DropoutOp>(*graph_.record(dropout).op).options().p;
   }
 
   // Adds the product of these factors to the outputs. Returns false if the graph does not have it.
@@ -339,6 +348,17 @@ std::vector<NodeId> without(const std::vector<NodeId>& nodes, const std::vector<
   return left;
 }
 
+// Returns those of `nodes` that read one of `others`, which are sorted.
+std::vector<NodeId> readers_among(const std::vector<NodeId>& nodes, const std::vector<NodeId>& others,
+                                  const Graph& graph) {
+  std::vector<NodeId> readers;
+  for (const NodeId node : nodes)
+    if (std::ranges::any_of(graph.record(node).inputs,
+                            [&](Value input) { return std::ranges::binary_search(others, input.node); }))
+      readers.push_back(node);
+  return readers;
+}
+
 // Returns the nodes of the region whose values are no outputs.
 std::vector<NodeId> inner_nodes(const Region& region) {
   std::vector<NodeId> outputs;
@@ -374,9 +394,11 @@ std::vector<Repeat> attention_repeats(const Graph& graph, NodeId last, const Use
   for (const NodeId node : hidden)
     if (node != comparison && !is_read_only_by(members, node, graph, uses)) return {};
   std::vector<Repeat> repeats;
-  if (comparison && uses.readers({*comparison, 0}).size() > 1)
+  if (comparison && (uses.readers({*comparison, 0}).size() > 1 || uses.kept({*comparison, 0})))
     repeats.push_back({{*comparison}, {weights.masked->node}});
-  if (backward) repeats.push_back({weights.nodes, without(backward->nodes, weights.nodes)});
+  if (backward)
+    repeats.push_back(
+        {weights.nodes, readers_among(without(backward->nodes, weights.nodes), weights.nodes, graph)});
   return repeats;
 }
 

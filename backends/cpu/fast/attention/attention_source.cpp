@@ -35,6 +35,8 @@ class AttentionSource final : public KernelSource {
   bool knows(const std::string& kind) const override { return attention_region(kind).has_value(); }
 
   std::vector<Candidate> propose(const RegionQuery& query) const override {
+    // An op of another library may be named like a kind.
+    if (query.region.nodes.size() == 1) return {};
     const auto region = attention_region(query.region.kind);
     if (!region || query.type(query.region.inputs[0]).dtype != dtype_) return {};
     Candidate candidate = row_major_candidate(query);

@@ -12,7 +12,7 @@ namespace plexaura::fast {
 enum class TilesOf { result, source };
 
 // Returns the image with fewer tiles for a gradient by the source of a convolution. `source` is the gradient of the
-// convolution's result. Tiles of the source need to fit a product, all those of a sample.
+// convolution's result. Tiles of the source are chosen only if all tiles of a sample fit one product.
 TilesOf fewer_tiles(const Shape& source, const Shape& result);
 
 // A convolution with windows of 3x3 and stride 1 that runs on all threads. Its bits do not depend on their number.

@@ -6,9 +6,9 @@
 
 // The transforms of Winograd's F(4x4, 3x3) along one axis: six source values and a window of three values make six
 // products, and these make four results. For the gradient of the window, six source values and the gradient of four
-// results make six products, and these make three values: F(3x3, 4x4), with the transposed transforms. The gradient of the source has such a form too. They follow from
-// Toom's and Cook's interpolation of a polynomial at the points 0, +-a, +-b and infinity. With a = 5/8 and b = 3/2
-// rounding errors are smaller than with 1 and 2.
+// results make six products, and these make three values: F(3x3, 4x4), with the transposed transforms. The gradient of the
+// source has such a form too. The transforms follow from Toom's and Cook's interpolation of a polynomial at the points 0,
+// +-a, +-b and infinity. With a = 5/8 and b = 3/2 rounding errors are smaller than with 1 and 2.
 //
 // Each function computes the lanes of vectors. `from` and `to` give the address of a vector by its number. What they give
 // must not overlap.

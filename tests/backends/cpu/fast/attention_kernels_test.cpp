@@ -192,6 +192,17 @@ TEST_CASE("attention in blocks is NaN where its ops are: infinities and NaN") {
       }
 }
 
+TEST_CASE("attention in blocks is NaN where its ops are: products that overflow") {
+  const AttentionCase causal{.sizes = {{}, 60, 60, 5, 5}, .options = {.is_causal = true}};
+  BothRuns scores(causal);
+  scores.feeds[query_feed].as<float>()[0] = scores.feeds[key_feed].as<float>()[0] = 1e30F;
+  scores.check_nans(true);
+  BothRuns gradients(causal);
+  gradients.feeds[mask_feed].as<float>()[0] = 1e30F;  // the gradient of the result
+  gradients.feeds[value_feed].as<float>()[295] = 1e30F;
+  gradients.check_nans(true);
+}
+
 TEST_CASE("attention in blocks has the same bits on any number of threads") {
   if (omp_set_num_threads == nullptr) return;
   const int threads = omp_get_max_threads();

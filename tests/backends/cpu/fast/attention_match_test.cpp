@@ -2,6 +2,7 @@
 
 #include "backends/cpu/fast/attention/attention_match.h"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "core/compile/compile.h"
 #include "core/ops/attention.h"
 #include "core/ops/binary.h"
+#include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
@@ -149,6 +151,55 @@ TEST_CASE_FIXTURE(Fixture, "other graphs have no regions of attention") {
             .empty());
   const Node wide = input("wide", {3, 4, positions, positions});
   CHECK(kinds({matmul(softmax(scores + wide), value)}).empty());
+  // A region that would read one of its own nodes.
+  const Node square =
+      matmul(input("a", {4, positions, 16}), input("b", {4, positions, 16}), {.transpose_b = true});
+  CHECK(kinds({matmul(softmax(square), softmax(square))}).empty());
+  CHECK(kinds({matmul(softmax(square + square), value)}).empty());
+}
+
+TEST_CASE_FIXTURE(Fixture, "a constant mask is causal only along queries and keys") {
+  const auto mask = [&](Shape shape, std::int64_t rows) {
+    Tensor flags({DType::boolean, std::move(shape)});
+    const auto all = flags.as<bool>();
+    const std::int64_t columns = std::ssize(all) / rows;
+    for (std::int64_t i = 0; i < std::ssize(all); ++i)
+      all[static_cast<std::size_t>(i)] = i % columns <= i / columns;
+    return graph.constant(flags);
+  };
+  const auto kinds_with = [&](const Node& flags, const Shape& shape) {
+    const Node x = graph.input("x" + std::to_string(graph.size()), {dtype, shape});
+    return kinds({scaled_dot_product_attention(x, x, x, flags)});
+  };
+  CHECK(kinds_with(mask({8, 8}, 8), {3, 8, 5}) == Kinds{"attention+causal"});
+  CHECK(kinds_with(mask({1, 8, 8}, 8), {3, 8, 5}) == Kinds{"attention+causal"});
+  CHECK(kinds_with(mask({8, 1, 8}, 8), {8, 8, 5}) == Kinds{"attention+mask"});
+  CHECK(kinds_with(mask({8}, 1), {3, 8, 5}) == Kinds{"attention+mask"});
+  CHECK(kinds_with(mask({}, 1), {3, 1, 5}) == Kinds{"attention+mask"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "the gradient of the weights may stand before the attention") {
+  const Node of_weights = matmul(input("grad"), value, {.transpose_b = true});
+  const Node weights = softmax(matmul(query, key, {.transpose_b = true}));
+  std::vector<Node> all = vjp(std::vector{weights}, std::vector{of_weights}, std::vector{query, key});
+  all.push_back(matmul(weights, value));
+  Kinds found = kinds(all);
+  std::ranges::sort(found);
+  CHECK(found == Kinds{"attention", "attention_grad of q k"});
+}
+
+TEST_CASE_FIXTURE(Fixture, "a dropout and a gradient of another probability have no region") {
+  const Node weights = dropout(softmax(matmul(query, key, {.transpose_b = true})), {.p = 0.5});
+  const Node flags = Node(graph, {weights.id(), 1});
+  const Node of_weights = matmul(input("grad"), value, {.transpose_b = true});
+  for (const double p : {0.5, 0.1}) {
+    CAPTURE(p);
+    const Node of_softmax = dropout_grad(of_weights, flags, p);
+    std::vector<Node> all = vjp(std::vector{Node(graph, graph.record(weights.id()).inputs[0])},
+                                std::vector{of_softmax}, std::vector{query});
+    all.push_back(matmul(weights, value));
+    CHECK(std::ssize(kinds(all)) == (p == 0.5 ? 2 : 0));
+  }
 }
 
 }  // namespace plexaura::testing::attention_match_test
