@@ -57,8 +57,8 @@ struct CompileOptions {
   std::vector<bool> same_operands = {};
   // For the body of a loop: the number of times that it runs, while its prologue runs once.
   std::int64_t loop_steps = 0;
-  // Is called with the graph as each of the passes verify, prune, merge, fold and repeat, if it changes anything, has left it, and the name of
-  // that pass. Program::graph is the graph after the last pass.
+  // Is called with the graph as a pass has left it, and the name of the pass: verify, prune, merge, fold, and repeat if it
+  // changes anything. Program::graph is the graph after the last pass.
   std::function<void(std::string_view pass, const Graph& graph)> after_pass = {};
 };
 

@@ -20,8 +20,8 @@
 
 // This header is the manual for porting to a device: it contains all that the engine requires of it. A
 // backend implements Backend, Memory, Event, Kernel and Launch and, if it can record, Recording. If
-// BackendInfo::host_memory is true, several threads call these functions at once, except regions(), propose()
-// and Candidate::make. All other calls come from one thread at a time, unless a comment says otherwise.
+// BackendInfo::host_memory is true, several threads call these functions at once, except regions(), repeats(),
+// propose() and Candidate::make. All other calls come from one thread at a time, unless a comment says otherwise.
 
 namespace plexaura {
 
@@ -202,10 +202,10 @@ class PLEXAURA_API Backend : public std::enable_shared_from_this<Backend> {
   // none.
   virtual std::vector<Region> regions(const Graph& graph, NodeId last, const Uses& uses) const;
 
-  // Returns the nodes to be computed twice for regions that contain `last`. The engine asks for them once, before it
-  // asks for regions, and asks nothing about the graph that it was shown. A node may belong to several repeats, but reads
-  // the copies of one. No node is computed twice unless a region saves more time or memory than that takes. The default
-  // returns none.
+  // Returns the nodes to be computed twice for regions that contain `last`. The engine asks for them before it asks for
+  // regions, and copies all of them. Then it asks for the regions of the new graph. A node may belong to several repeats,
+  // but reads the copies of one. A backend should ask for a repeat only if regions save more time or memory than it
+  // takes. The default returns none.
   virtual std::vector<Repeat> repeats(const Graph& graph, NodeId last, const Uses& uses) const;
 
   // Returns the candidates for a region. Must be cheap and generate no code. If it returns none, a region of

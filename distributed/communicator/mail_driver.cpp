@@ -11,8 +11,7 @@ namespace plexaura {
 
 namespace {
 
-// The pauses between two calls of the library: the short one while letters are under way, and the long one
-// otherwise.
+// The pauses between two calls of the library while letters are under way, and otherwise.
 constexpr std::chrono::microseconds short_nap{50};
 constexpr std::chrono::milliseconds idle_nap{1};
 

@@ -18,12 +18,12 @@ std::unique_ptr<StreamSteps> make_stream_steps(const Run& run);
 
 // Called by all ranks together before the first step. Opens the streams, and passes over the samples that the run has used,
 // for which it may take any time. Returns false if there is no step, which ends the run: a resumed run has used all
-// samples. An epoch that has begun then ends, with its validation and a checkpoint. Throws UserError on all ranks if a run
+// samples, or a reader was interrupted. In the first case an epoch that has begun ends, with its validation and a checkpoint. Throws UserError on all ranks if a run
 // that was not resumed has no step.
 bool begin_stream(Run& run, StreamSteps& steps);
 
 // Called by all ranks together for each step before its launch. Returns true, and lets the run end, if the stream of a
-// rank has no samples for the step after that step. Reads the samples of that later step here, unless the run ends before
+// rank has no samples for the step after that step. Lets the run end and returns false if a reader was interrupted. Reads the samples of that later step here, unless the run ends before
 // it.
 bool ends_with_stream(Run& run, StreamSteps& steps);
 

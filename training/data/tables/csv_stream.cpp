@@ -175,9 +175,11 @@ std::vector<Field> CsvStream::fields() const {
 }
 
 std::unique_ptr<StreamReader> CsvStream::open(std::int64_t rank, std::int64_t ranks) const {
-  if (!is_divided()) return std::make_unique<CsvReader>(command_, options_);
-  return std::make_unique<CsvReader>(replaced(replaced(command_, "{rank}", rank), "{ranks}", ranks),
-                                     options_);
+  CsvStreamOptions options = options_;
+  // A rank that stopped waiting alone would meet the deadline while the others wait for their rows.
+  if (ranks > 1) options.is_to_end = nullptr;
+  if (!is_divided()) return std::make_unique<CsvReader>(command_, options);
+  return std::make_unique<CsvReader>(replaced(replaced(command_, "{rank}", rank), "{ranks}", ranks), options);
 }
 
 }  // namespace plexaura

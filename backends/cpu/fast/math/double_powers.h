@@ -12,7 +12,7 @@ namespace plexaura::fast {
 
 // Powers of float64, without branches or tables, so that loops vectorise. Special values are those of the C library.
 struct DoublePowers : DoubleMath {
-  // |a|^b = 2^(b log2(|a|)), with the sign of a if b is odd. The error is below 1.5 units of the last place: the logarithm
+  // |a|^b = 2^(b log2(|a|)), with the sign of a if b is odd. The error is below 2 units of the last place: the logarithm
   // and its product with b are sums of two doubles, of which the first one has few bits where it is a factor.
   static PLEXAURA_INLINE double pow(double a, double b) {
     const double size = abs(a);

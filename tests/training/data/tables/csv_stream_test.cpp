@@ -24,9 +24,10 @@ CsvStreamOptions with_targets() {
 }
 
 // Returns all samples as text: features, then the label or the targets.
-std::string all_of(const std::string& command, const CsvStreamOptions& options, std::int64_t rank = 0) {
+std::string all_of(const std::string& command, const CsvStreamOptions& options, std::int64_t rank = 0,
+                   std::int64_t ranks = 2) {
   const CsvStream stream(command, options);
-  const auto reader = stream.open(rank, 2);
+  const auto reader = stream.open(rank, ranks);
   std::vector<float> features(options.scale.mean.size() - static_cast<std::size_t>(options.targets));
   std::vector<float> targets(static_cast<std::size_t>(options.targets));
   std::int64_t label = 0;
@@ -64,12 +65,14 @@ TEST_CASE("a row of a stream may have several lines, and lone quotes") {
                  "the quote opened here is never closed"));
 }
 
-TEST_CASE("a stream is interrupted where it would wait for rows") {
+TEST_CASE("a stream of one rank is interrupted where it would wait for rows") {
   CsvStreamOptions options = labelled();
   options.is_to_end = [] { return true; };
-  CHECK_THROWS_AS(all_of("printf 'a,b,label\\n1,2,yes\\n'; exec sleep 600", options), StreamInterrupted);
+  CHECK_THROWS_AS(all_of("printf 'a,b,label\\n1,2,yes\\n'; exec sleep 600", options, 0, 1),
+                  StreamInterrupted);
+  CHECK(all_of("sleep 0.3; printf 'a,b,label\\n1,2,yes\\n'", options, 0, 2) == "0 2 1;");
   options.is_to_end = [] { return false; };
-  CHECK(all_of("printf 'a,b,label\\n1,2,yes\\n'", options) == "0 2 1;");
+  CHECK(all_of("printf 'a,b,label\\n1,2,yes\\n'", options, 0, 1) == "0 2 1;");
 }
 
 TEST_CASE("a command with {rank} prints rows of each rank, and another one the same rows for all") {
