@@ -10,89 +10,40 @@ namespace {
 
 constexpr std::int64_t depth = 256;  // terms that are added up while the rows of y stay in registers
 
+// Puts the columns of a matrix [rows, columns] into panels. Its elements are `row_step` and `column_step` apart.
 template <class T>
-PLEXAURA_INLINE void pack_all_columns(const T* x, std::int64_t rows, std::int64_t columns, T* panels) {
+PLEXAURA_INLINE void pack(const T* x, std::int64_t rows, std::int64_t row_step, std::int64_t columns,
+                          std::int64_t column_step, T* panels) {
   constexpr std::int64_t lanes = panel_lanes<T>;
   for (std::int64_t column = 0; column < columns; column += lanes) {
     const std::int64_t count = std::min(lanes, columns - column);
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const T* from = x + row * columns + column;
+    for (std::int64_t row = 0; row < rows; ++row, panels += lanes) {
+      const T* from = x + row * row_step + column * column_step;
       if (count == lanes) {
-        for (std::int64_t lane = 0; lane < lanes; ++lane) panels[lane] = from[lane];
-      } else {
-        for (std::int64_t lane = 0; lane < lanes; ++lane) panels[lane] = lane < count ? from[lane] : T(0);
-      }
-      panels += lanes;
-    }
-  }
-}
-
-template <class T>
-PLEXAURA_INLINE void pack_all_transposed(const T* x, std::int64_t rows, std::int64_t columns, T* panels) {
-  constexpr std::int64_t lanes = panel_lanes<T>;
-  for (std::int64_t row = 0; row < rows; row += lanes) {
-    const std::int64_t count = std::min(lanes, rows - row);
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const T* from = x + row * columns + column;
-      if (count == lanes) {
-        for (std::int64_t lane = 0; lane < lanes; ++lane) panels[lane] = from[lane * columns];
+        for (std::int64_t lane = 0; lane < lanes; ++lane) panels[lane] = from[lane * column_step];
       } else {
         for (std::int64_t lane = 0; lane < lanes; ++lane)
-          panels[lane] = lane < count ? from[lane * columns] : T(0);
+          panels[lane] = lane < count ? from[lane * column_step] : T(0);
       }
-      panels += lanes;
     }
   }
-}
-
-// Computes `rows` rows of a panel of the result, which has `count` columns.
-template <class T, int rows>
-PLEXAURA_INLINE void multiply_tile(const RowsOfA<T>& a, const T* panel, std::int64_t inner,
-                                   std::int64_t count, bool adds, T* y, std::int64_t row_step) {
-  constexpr int lanes = panel_lanes<T>;
-  T sums[rows][lanes];
-  for (int row = 0; row < rows; ++row)
-#pragma omp simd
-    for (int lane = 0; lane < lanes; ++lane) sums[row][lane] = 0;  // "= {}" would call memset
-  add_products(a, panel, inner, sums);
-  for (int row = 0; row < rows; ++row, y += row_step) {
-    if (count < lanes) {
-      for (std::int64_t lane = 0; lane < count; ++lane) y[lane] = sums[row][lane] + (adds ? y[lane] : T(0));
-    } else if (adds) {
-#pragma omp simd
-      for (int lane = 0; lane < lanes; ++lane) y[lane] += sums[row][lane];
-    } else {
-#pragma omp simd
-      for (int lane = 0; lane < lanes; ++lane) y[lane] = sums[row][lane];
-    }
-  }
-}
-
-// Six rows of two vectors of 32 bytes take twelve of sixteen registers.
-template <class T>
-PLEXAURA_INLINE void multiply_one_panel(RowsOfA<T> a, const T* panel, std::int64_t inner, std::int64_t count,
-                                        bool adds, T* y, std::int64_t row_step, std::int64_t rows) {
-  const auto skip = [&](std::int64_t done) {
-    a.at += done * a.row_step;
-    y += done * row_step;
-    rows -= done;
-  };
-  for (; rows >= 6; skip(6)) multiply_tile<T, 6>(a, panel, inner, count, adds, y, row_step);
-  for (; rows >= 4; skip(4)) multiply_tile<T, 4>(a, panel, inner, count, adds, y, row_step);
-  for (; rows >= 2; skip(2)) multiply_tile<T, 2>(a, panel, inner, count, adds, y, row_step);
-  if (rows > 0) multiply_tile<T, 1>(a, panel, inner, count, adds, y, row_step);
 }
 
 template <class T>
 PLEXAURA_INLINE void multiply_all(const RowsOfA<T>& a, const PanelMatrix<T>& b, const ProductRows<T>& y) {
-  constexpr std::int64_t lanes = panel_lanes<T>;
+  constexpr int lanes = panel_lanes<T>;
   for (std::int64_t k = 0; k < b.inner; k += depth) {
-    const RowsOfA<T> from{a.at + k * a.inner_step, a.row_step, a.inner_step};
     const std::int64_t inner = std::min(depth, b.inner - k);
     for (std::int64_t column = 0; column < b.columns; column += lanes)
-      multiply_one_panel(from, b.panels + column / lanes * b.panel_size + k * lanes, inner,
-                         y.fills_lanes ? lanes : std::min(lanes, b.columns - column), y.adds || k > 0,
-                         y.at + column, y.row_step, y.rows);
+      multiply_panel<AddTo::sums, lanes, T>(
+          {.a = {a.at + k * a.inner_step, a.row_step, a.inner_step},
+           .panel = b.panels + column / lanes * b.panel_size + k * lanes,
+           .panel_step = lanes,
+           .inner = inner,
+           .y = y.at + column,
+           .y_step = y.row_step,
+           .columns = y.fills_lanes ? lanes : std::min<std::int64_t>(lanes, b.columns - column)},
+          y.rows, y.adds || k > 0);
   }
 }
 
@@ -136,10 +87,10 @@ PLEXAURA_INLINE T size_of_largest(const T* x, std::int64_t count) {
 
 #define PLEXAURA_ATTENTION(T)                                                                            \
   PLEXAURA_CLONES void pack_columns(const T* x, std::int64_t rows, std::int64_t columns, T* panels) {    \
-    pack_all_columns(x, rows, columns, panels);                                                          \
+    pack(x, rows, columns, columns, 1, panels);                                                          \
   }                                                                                                      \
   PLEXAURA_CLONES void pack_transposed(const T* x, std::int64_t rows, std::int64_t columns, T* panels) { \
-    pack_all_transposed(x, rows, columns, panels);                                                       \
+    pack(x, columns, 1, rows, columns, panels);                                                          \
   }                                                                                                      \
   PLEXAURA_CLONES void multiply_panels(const RowsOfA<T>& a, const PanelMatrix<T>& b,                     \
                                        const ProductRows<T>& y) {                                        \

@@ -49,21 +49,37 @@ struct PanelProduct {
 // Says whether the terms are added to y one by one, or y is added to their sum. Sums of sums have smaller errors.
 enum class AddTo { terms, sums };
 
+// Writes sums to y, or adds them.
+template <int rows, int lanes, class T>
+PLEXAURA_INLINE void write_sums(const T (&sums)[rows][lanes], const PanelProduct<T>& product,
+                                std::int64_t columns, bool adds) {
+  for (int row = 0; row < rows; ++row) {
+    T* const y = product.y + row * product.y_step;
+    if (adds) {
+#pragma omp simd
+      for (std::int64_t lane = 0; lane < columns; ++lane) y[lane] = sums[row][lane] + y[lane];
+    } else {
+      std::copy_n(sums[row], columns, y);
+    }
+  }
+}
+
 // Computes some rows. With `adds`, the product is added to y.
 template <AddTo to, int lanes, int rows, class T>
 PLEXAURA_INLINE void multiply_rows(const PanelProduct<T>& product, bool adds) {
-  T sums[rows][lanes] = {};
+  T sums[rows][lanes];
+  for (int row = 0; row < rows; ++row)
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) sums[row][lane] = 0;  // "= {}" would call memset
   if (adds && to == AddTo::terms)
     for (int row = 0; row < rows; ++row)
       std::copy_n(product.y + row * product.y_step, product.columns, sums[row]);
   add_products(product.a, product.panel, product.inner, sums, product.panel_step);
-  if (adds && to == AddTo::sums)
-    for (int row = 0; row < rows; ++row)
-#pragma omp simd
-      for (std::int64_t lane = 0; lane < product.columns; ++lane)
-        sums[row][lane] += product.y[row * product.y_step + lane];
-  for (int row = 0; row < rows; ++row)
-    std::copy_n(sums[row], product.columns, product.y + row * product.y_step);
+  const bool adds_sums = adds && to == AddTo::sums;
+  if (product.columns == lanes)  // a constant for the compiler
+    write_sums(sums, product, lanes, adds_sums);
+  else
+    write_sums(sums, product, product.columns, adds_sums);
 }
 
 // Computes `together` rows at a time while so many are left. Returns the number of rows that are left.
@@ -81,6 +97,7 @@ template <AddTo to, int lanes, class T>
 PLEXAURA_INLINE void multiply_panel(PanelProduct<T> product, std::int64_t rows, bool adds) {
   rows = multiply_groups<to, lanes, 6>(product, rows, adds);
   rows = multiply_groups<to, lanes, 4>(product, rows, adds);
+  rows = multiply_groups<to, lanes, 2>(product, rows, adds);
   multiply_groups<to, lanes, 1>(product, rows, adds);
 }
 
