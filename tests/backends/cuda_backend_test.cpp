@@ -1,7 +1,5 @@
 // Tests the plugin for CUDA on its simulated runtime.
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <string>
@@ -17,6 +15,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
 #include "testing/run.h"
+#include "tests/backends/cpu/agreement.h"
 #include "tests/support/error_text.h"
 #include "tests/support/has_simulated_cuda.h"
 #include "tests/support/layout_backend.h"
@@ -31,21 +30,6 @@ std::string opened_by_rank(const char* rank, const BackendOptions& options = {})
   const std::string description = open_backend("simulated_cuda", options)->info().description;
   unsetenv("OMPI_COMM_WORLD_LOCAL_RANK");
   return description.substr(0, description.find(','));
-}
-
-// Returns the largest difference of two elements, as a part of the largest element; infinity if an element is not finite.
-double error_of(const Tensor& found, const Tensor& expected) {
-  const std::vector<double> a = found.to_doubles();
-  const std::vector<double> b = expected.to_doubles();
-  REQUIRE(a.size() == b.size());
-  double difference = 0;
-  double largest = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return HUGE_VAL;
-    difference = std::max(difference, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return difference / largest;
 }
 
 // The uses around a batch norm: an addend after it, which gets the masked gradient; another use of x; a

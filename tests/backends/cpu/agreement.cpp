@@ -24,21 +24,6 @@ Backend& oracle_backend() {
   return *backend;
 }
 
-double error_of(const Tensor& value, const Tensor& expected) {
-  const std::vector<double> a = value.to_doubles();
-  const std::vector<double> b = expected.to_doubles();
-  REQUIRE(a.size() == b.size());
-  double difference = 0;
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i]) != std::isnan(b[i])) return HUGE_VAL;
-    if (std::isnan(a[i]) || a[i] == b[i]) continue;
-    difference = std::max(difference, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return difference == 0 ? 0 : difference / std::max(largest, 1e-30);
-}
-
 struct Run {
   std::vector<Tensor> outputs;
   std::string program;
@@ -98,6 +83,21 @@ Tensor result_of_node(Backend& backend, const BuildNode& build, DType dtype,
 }
 
 }  // namespace
+
+double error_of(const Tensor& value, const Tensor& expected) {
+  const std::vector<double> a = value.to_doubles();
+  const std::vector<double> b = expected.to_doubles();
+  REQUIRE(a.size() == b.size());
+  double difference = 0;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) != std::isnan(b[i])) return HUGE_VAL;
+    if (std::isnan(a[i]) || a[i] == b[i]) continue;
+    difference = std::max(difference, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(b[i]));
+  }
+  return difference == 0 ? 0 : difference / std::max(largest, 1e-30);
+}
 
 const std::vector<DType> every_dtype{DType::float64, DType::float32, DType::bfloat16, DType::float16,
                                      DType::int64,   DType::int32,   DType::uint8,    DType::boolean};

@@ -40,6 +40,9 @@ struct AgreementOptions {
 // Errors of a kernel of float64 that adds up in another order than the portable one.
 constexpr double bound_of_doubles = 1e-13;
 
+// Returns max |a - b| / max |b|. NaN equals NaN; infinite if only one of two elements is NaN.
+double error_of(const Tensor& value, const Tensor& expected);
+
 // Compiles and runs both graphs. Inputs are random and depend on their names. Runs the CPU's program twice,
 // and fails the test if two runs differ in a bit.
 Agreement agreement(const BuildGraph& build, const AgreementOptions& options = {});

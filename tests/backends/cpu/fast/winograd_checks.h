@@ -9,6 +9,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "core/device/forwarding_backend.h"
+#include "core/ops/conv2d.h"
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
 
@@ -20,6 +21,14 @@ inline const std::string name = "fast winograd";
 
 // Rounding errors of the transforms relative to the largest result.
 constexpr double bound = 2e-6;
+
+// A convolution with windows of 3x3.
+struct Case {
+  Shape x;
+  std::int64_t outputs;
+  Conv2dOptions options;
+  bool has_bias = false;
+};
 
 // The CPU backend that offers only our Winograd kernels with this layout of the result.
 class OnlyWinograd final : public ForwardingBackend {

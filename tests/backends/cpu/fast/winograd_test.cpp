@@ -17,13 +17,6 @@ using namespace winograd;
 
 namespace {
 
-struct Case {
-  Shape x;
-  std::int64_t outputs;
-  Conv2dOptions options;
-  bool has_bias = false;
-};
-
 Node forward(Graph& graph, DType dtype, const Case& of) {
   const Node x = graph.input("x", {dtype, of.x});
   const Node weights = graph.input("weights", {dtype, {of.outputs, of.x[1], 3, 3}});

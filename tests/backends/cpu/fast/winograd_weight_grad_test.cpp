@@ -17,12 +17,6 @@ using namespace winograd;
 
 namespace {
 
-struct Case {
-  Shape x;
-  std::int64_t outputs;
-  Conv2dOptions options;
-};
-
 Node weight_grad(Graph& graph, DType dtype, const Case& of) {
   const Node x = graph.input("x", {dtype, of.x});
   Graph shapes;
