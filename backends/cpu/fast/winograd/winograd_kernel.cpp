@@ -5,24 +5,16 @@
 
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/winograd/winograd_gradient_loops.h"
+#include "backends/cpu/fast/winograd/winograd_shapes.h"
 
 namespace plexaura::fast {
 
 namespace {
 
-constexpr std::int64_t points = 36;
 constexpr std::int64_t most_tiles_of_group = 64;
 constexpr std::int64_t product_step = step_of_points(most_tiles_of_group * winograd_panel);
 // Elements of the transformed source for each thread: about as many as a second cache keeps.
 constexpr std::int64_t source_of_thread = 300'000;
-constexpr double nanoseconds_per_multiplication = 0.03;
-constexpr double nanoseconds_per_transform = 30;  // of one tile or window of one channel
-
-std::int64_t divided_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
-
-WinogradTiles tiles_of_images(std::int64_t samples, std::int64_t height, std::int64_t width) {
-  return {samples, divided_up(height, winograd_tile), divided_up(width, winograd_tile)};
-}
 
 }  // namespace
 
@@ -40,21 +32,19 @@ WinogradConvolution::WinogradConvolution(WinogradSource source, PixelView result
   // Tiles of a source share pixels of the result, so one thread computes all those of a sample.
   const std::int64_t inseparable = tiles_of == TilesOf::result ? 1 : tiles_.down * tiles_.across;
   tiles_of_group_ = most_tiles_of_group / inseparable * inseparable;
-  const std::int64_t of_group = points * tiles_of_group_ * source_.channels();
+  const std::int64_t of_group = points_of_tile * tiles_of_group_ * source_.channels();
   const std::int64_t groups = std::max<std::int64_t>(1, threads_ * source_of_thread / of_group);
   tiles_of_pass_ = std::min(groups * tiles_of_group_, tiles_.count());
 }
 
-std::int64_t WinogradConvolution::panels() const {
-  return divided_up(result_.blocks * result_.lanes, winograd_panel);
-}
+std::int64_t WinogradConvolution::panels() const { return panels_of(result_); }
 
 std::int64_t WinogradConvolution::source_step() const {
   return step_of_points(tiles_of_pass_ * source_.channels());
 }
 
 std::int64_t WinogradConvolution::windows_of_panel() const {
-  return points * step_of_points(source_.channels() * winograd_panel);
+  return points_of_tile * step_of_points(source_.channels() * winograd_panel);
 }
 
 // With one pass each thread transforms the windows of a panel itself, right before it uses them.
@@ -63,25 +53,25 @@ bool WinogradConvolution::has_one_pass() const { return tiles_of_pass_ == tiles_
 std::int64_t WinogradConvolution::window_copies() const { return has_one_pass() ? threads_ : panels(); }
 
 WinogradConvolution::Workspace WinogradConvolution::divided(float* workspace) const {
-  float* const windows = workspace + points * source_step();
+  float* const windows = workspace + points_of_tile * source_step();
   return {workspace, windows, windows + window_copies() * windows_of_panel()};
 }
 
 std::size_t WinogradConvolution::workspace() const {
-  const std::int64_t elements =
-      points * source_step() + window_copies() * windows_of_panel() + threads_ * points * product_step;
+  const std::int64_t elements = points_of_tile * source_step() + window_copies() * windows_of_panel() +
+                                threads_ * points_of_tile * product_step;
   return static_cast<std::size_t>(elements) * sizeof(float);
 }
 
 double WinogradConvolution::nanoseconds(std::int64_t tiles) const {
-  return nanoseconds_per_multiplication *
-         static_cast<double>(points * tiles * source_.channels() * panels() * winograd_panel);
+  return winograd_multiplication_nanoseconds *
+         static_cast<double>(points_of_tile * tiles * source_.channels() * panels() * winograd_panel);
 }
 
 void WinogradConvolution::run(const float* x, const float* weights, const float* bias, float* y,
                               float* workspace) const {
   const Workspace at = divided(workspace);
-  const auto transform_nanoseconds = static_cast<double>(source_.channels()) * nanoseconds_per_transform;
+  const auto transform_nanoseconds = static_cast<double>(source_.channels()) * winograd_transform_nanoseconds;
   if (!has_one_pass())
     parallel_pieces(panels(), transform_nanoseconds * static_cast<double>(winograd_panel),
                     [&](std::int64_t begin, std::int64_t end) {
@@ -125,7 +115,7 @@ void WinogradConvolution::multiply(const TileRange& pass, std::int64_t thread, c
                                    const float* bias, float* y, const Workspace& at) const {
   const std::int64_t groups = divided_up(pass.end - pass.begin, tiles_of_group_);
   const std::int64_t items = panels() * groups;
-  float* const products = at.products + thread * points * product_step;
+  float* const products = at.products + thread * points_of_tile * product_step;
   float* const own_windows = at.windows + thread * windows_of_panel();
   std::int64_t transformed = -1;
   for (std::int64_t item = items * thread / threads_; item < items * (thread + 1) / threads_; ++item) {

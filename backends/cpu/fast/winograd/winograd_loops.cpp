@@ -13,7 +13,6 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr int points = 36;
 constexpr int panel_lanes = static_cast<int>(winograd_panel);
 // The terms that are added up in registers. Sums of so many terms are added up in turn, which keeps errors small.
 constexpr std::int64_t depth = 128;
@@ -26,7 +25,7 @@ PLEXAURA_INLINE void transform_tiles(const WinogradTiles& tiles, const WinogradS
     place.row -= source.above;
     place.column -= source.before;
     for (std::int64_t block = 0; block < source.pixels.blocks; ++block) {
-      alignas(64) float columns[points * lanes];
+      alignas(64) float columns[points_of_tile * lanes];
       with_pixels<6>(
           source.pixels, x, place, block, [&](const auto& pixels) __attribute__((always_inline)) {
             for (std::int64_t j = 0; j < 6; ++j)
@@ -167,7 +166,7 @@ PLEXAURA_CLONES void transform_source(const WinogradTiles& tiles, const Winograd
 
 PLEXAURA_CLONES void multiply_points(const WinogradProduct& product, const float* source,
                                      const float* windows, float* products) {
-  for (int point = 0; point < points; ++point)
+  for (int point = 0; point < points_of_tile; ++point)
     multiply_point(product, source + point * product.source_step,
                    windows + point * step_of_points(product.channels * winograd_panel),
                    products + point * product.product_step);

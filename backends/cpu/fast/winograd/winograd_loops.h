@@ -15,6 +15,7 @@ namespace plexaura::fast {
 
 constexpr std::int64_t winograd_tile = 4;    // rows and columns of a tile of the result
 constexpr std::int64_t winograd_panel = 16;  // channels of the result that are computed together
+constexpr int points_of_tile = 36;           // numbers that a tile and a window are transformed to
 
 // Returns the distance of two points of a matrix with this number of elements. Sixteen more elements spread the points
 // over the sets of a cache.

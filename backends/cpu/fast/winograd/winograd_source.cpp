@@ -6,13 +6,12 @@
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/sources.h"
 #include "backends/cpu/fast/winograd/winograd_kernel.h"
+#include "backends/cpu/fast/winograd/winograd_shapes.h"
 #include "core/ops/conv2d.h"
 
 namespace plexaura::fast {
 
 namespace {
-
-constexpr std::int64_t fewest_channels = 16;  // fewer do not fill a panel of the products
 
 // A convolution, or the gradient of one by its source, as a convolution of the region's operand `source`.
 struct Convolution {
@@ -28,14 +27,7 @@ Convolution convolution_of(const RegionQuery& query) {
 }
 
 bool fits(const RegionQuery& query, const Convolution& of) {
-  const Shape& weights = query.type(query.region.inputs[of.weights]).shape;
-  return weights[2] == 3 && weights[3] == 3 && std::min(weights[0], weights[1]) >= fewest_channels &&
-         of.options.stride == Size2d{} && of.options.dilation == Size2d{} && of.options.groups == 1;
-}
-
-WindowOffsets offsets_of(const Layout& layout, const Shape& weights) {
-  const auto of = layout.axis_offsets(weights);
-  return {of[0], of[1], {of[2][0], of[2][1], of[2][2]}, {of[3][0], of[3][1], of[3][2]}};
+  return fits_winograd(query.type(query.region.inputs[of.weights]).shape, of.options);
 }
 
 Layout in_blocks(std::int64_t lanes) { return Layout({0, 1, 2, 3}, {{1, lanes}}); }
@@ -75,7 +67,7 @@ std::shared_ptr<const Kernel> make_winograd(const RegionQuery& query, const Cand
   const WinogradSource source{*pixel_view(candidate.inputs[of.source], shape), of.options.padding.h,
                               of.options.padding.w};
   WindowOffsets windows =
-      offsets_of(candidate.inputs[of.weights], query.type(query.region.inputs[of.weights]).shape);
+      window_offsets(candidate.inputs[of.weights], query.type(query.region.inputs[of.weights]).shape);
   const WinogradConvolution convolution =
       of.is_gradient ? gradient_of(source, result, std::move(windows), fewer_tiles(shape, result_shape))
                      : WinogradConvolution(source, result, std::move(windows), most_threads());

@@ -11,7 +11,6 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr int points = 36;
 constexpr int panel_lanes = static_cast<int>(winograd_panel);
 
 // Writes the numbers of a panel to the weights of neighbouring channels of the result. These are in a row, or each is at
@@ -31,7 +30,7 @@ PLEXAURA_INLINE void write_lanes(const float* values, std::span<const std::int64
 
 PLEXAURA_CLONES void multiply_tiles(const WeightGradProduct& product, const float* source,
                                     const float* gradient, float* products, bool adds) {
-  for (int point = 0; point < points; ++point)
+  for (int point = 0; point < points_of_tile; ++point)
     for (std::int64_t channel = 0; channel < product.channels; channel += winograd_panel)
       for (std::int64_t tile = 0; tile < product.tiles; tile += tiles_of_sum) {
         const float* const factors = source + point * product.source.point +

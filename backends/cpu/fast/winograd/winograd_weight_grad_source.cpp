@@ -4,6 +4,7 @@
 #include "backends/cpu/fast/function_kernel.h"
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/sources.h"
+#include "backends/cpu/fast/winograd/winograd_shapes.h"
 #include "backends/cpu/fast/winograd/winograd_weight_grad.h"
 #include "core/ops/conv2d.h"
 
@@ -11,7 +12,6 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr std::int64_t fewest_channels = 16;  // fewer do not fill a panel of the products
 constexpr auto with_bias = "conv2d_weight_grad+bias";
 
 const Conv2dWeightGradOptions& options_of(const RegionQuery& query) {
@@ -20,15 +20,7 @@ const Conv2dWeightGradOptions& options_of(const RegionQuery& query) {
 }
 
 bool fits(const RegionQuery& query) {
-  const Conv2dOptions& options = options_of(query);
-  const Shape& weights = query.type(query.region.outputs[0]).shape;
-  return weights[2] == 3 && weights[3] == 3 && std::min(weights[0], weights[1]) >= fewest_channels &&
-         options.stride == Size2d{} && options.dilation == Size2d{} && options.groups == 1;
-}
-
-WindowOffsets offsets_of(const Layout& layout, const Shape& weights) {
-  const auto of = layout.axis_offsets(weights);
-  return {of[0], of[1], {of[2][0], of[2][1], of[2][2]}, {of[3][0], of[3][1], of[3][2]}};
+  return fits_winograd(query.type(query.region.outputs[0]).shape, options_of(query));
 }
 
 std::shared_ptr<const Kernel> make_winograd(const RegionQuery& query, const Candidate& candidate) {
@@ -38,7 +30,7 @@ std::shared_ptr<const Kernel> make_winograd(const RegionQuery& query, const Cand
   };
   const WinogradWeightGrad gradient(
       {view_of(0), options.padding.h, options.padding.w}, view_of(1),
-      offsets_of(candidate.outputs[0], query.type(query.region.outputs[0]).shape),
+      window_offsets(candidate.outputs[0], query.type(query.region.outputs[0]).shape),
       candidate.outputs.size() == 2, most_threads());
   const std::size_t workspace = gradient.workspace();
   return make_kernel(
