@@ -31,6 +31,7 @@ if(root_from_build)
   cmake_path(APPEND root_from_build "")
   list(APPEND plexaura_compile_options -fmacro-prefix-map=${root_from_build}=)
 endif()
+set(plexaura_plain_compile_options ${plexaura_compile_options})  # without those of sanitizers
 set(plexaura_link_options "")
 if(PLEXAURA_SANITIZE STREQUAL "address")
   list(APPEND plexaura_compile_options -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
@@ -92,6 +93,15 @@ function(plexaura_kernels target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   if(NOT PLEXAURA_SANITIZE STREQUAL "thread")
     target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX)
+  endif()
+endfunction()
+
+# plexaura_few_pointer_checks(TARGET): leaves out the checks of undefined behaviour that the compiler adds to each
+# use of a pointer, because they double the compile time of kernels. The address sanitizer still reports accesses
+# out of bounds and through null. Code that reads numbers from bytes is in other libraries, which have all checks.
+function(plexaura_few_pointer_checks target)
+  if(PLEXAURA_SANITIZE STREQUAL "address")
+    target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,object-size,pointer-overflow,vptr)
   endif()
 endfunction()
 

@@ -8,7 +8,7 @@ namespace plexaura::testing {
 
 // The sanitizer of undefined behaviour opens a pipe to check the type of an object. Without descriptors it
 // reports valid objects.
-inline constexpr bool can_lack_descriptors = !address_sanitized;
+inline const bool can_lack_descriptors = !address_sanitized;
 
 // For its lifetime, this process cannot open a file: "Too many open files".
 class NoDescriptors {

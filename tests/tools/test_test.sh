@@ -58,6 +58,8 @@ check() {
 done_of() { grep -E "$1" log | paste -sd ' '; }
 expect() { [ "$1" = "$2" ] || fail "there was '$1' instead of '$2'"; }
 
+stand_in bin/lscpu 'echo "Flags: sse2 avx2 ${NEWER_FLAGS-avx512f}"'
+
 # The checks end only when the first build has begun, and the first tests only when everything is built. So presets must be built
 # meanwhile, one after another.
 AWAITED="end avx2" check 0 --ci
@@ -67,6 +69,11 @@ expect "$(done_of ' (cuda|tsan)$')" "begin tsan end tsan install cuda begin cuda
 expect "$(done_of test)" "test release test asan test tsan test cuda test avx2"
 expect "$(tail -1 said)" "21 passed, 0 failed"
 expect "$(grep -c "^    20.8 s  all tests of ops$" said)" 5  # one of each preset
+
+# Without AVX-512 another preset would test the kernels that release has tested.
+NEWER_FLAGS="" check 0 --ci
+expect "$(done_of test)" "test release test asan test tsan test cuda"
+grep -q "^avx2  *not run: this processor has no AVX-512" said || fail "nobody says that a preset is left out"
 
 # A failed build ahead is reported, and its preset is not tested. The others continue.
 FAILS=asan check 1 --ci

@@ -18,7 +18,7 @@ Settings with(Settings settings, const Settings& more);
 
 // Enough epochs to show that runs have the same weights, and at least two, because tests stop runs after step
 // 20, in the second epoch.
-inline constexpr const char* few_epochs = sanitized ? "training.epochs=2" : "training.epochs=6";
+inline const char* const few_epochs = sanitized ? "training.epochs=2" : "training.epochs=6";
 
 // The result of a rank that trains.
 struct IrisEnd {
