@@ -16,8 +16,8 @@
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/softmax/softmax_loops.h"
 
-// What the kernels of an attention and of its gradient share: blocks of neighbouring queries, and the weights of all keys
-// for the queries of a block.
+// Code that the kernels of an attention and of its gradient share: blocks of neighbouring queries, and the weights of all
+// keys for the queries of a block.
 
 namespace plexaura::fast {
 
