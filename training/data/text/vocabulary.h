@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// How a text is divided into tokens.
+// The tokens into which a text is divided.
 enum class TokenKind : std::uint8_t {
   bytes,
   characters,  // single characters of UTF-8
