@@ -22,7 +22,7 @@ SMALLEST_GRADIENT = {"float64": 1e-3, "float32": 1}
 
 @dataclasses.dataclass
 class Finding:
-    """What differs in one call."""
+    """A result of one call that differs."""
     op: str
     precision: str
     what: str  # "value 0" or "gradient 1"
