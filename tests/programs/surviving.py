@@ -164,7 +164,7 @@ class Exact(SurvivalTest):
                 self.check(4, "mlp", [*arguments, *self.settings(overlap)], [(victim, step)])
 
     def test_until_one_is_left(self):
-        """Of three ranks, one is the last, and has parts of two sizes."""
+        """Ranks die until one is left. This rank then has parts of two sizes."""
         arguments = self.iris("training.epochs=250")
         for ranks, deaths in ((4, [(0, 100), (3, 400), (1, 700)]), (3, [(1, 100), (2, 400)])):
             shutil.rmtree(self.folder / "whole", ignore_errors=True)
