@@ -103,7 +103,7 @@ class ScratchPieces {
   std::int64_t taken_ = 0;
 };
 
-// The addresses of what a kernel reads. All are null while the memory of a thread is measured.
+// The addresses of the operands of a kernel. All are null while the memory of a thread is measured.
 template <class T>
 struct AttentionOperands {
   const T* query = nullptr;
