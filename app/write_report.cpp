@@ -66,7 +66,8 @@ std::optional<std::vector<std::uint8_t>> pixels_of(const SampleSource& source, s
   return pixels;
 }
 
-// Returns a picture with its pixels as hexadecimal digits, row by row, with all channels of a pixel side by side.
+// Returns a picture of the shape [channels, height, width] with its pixels as hexadecimal digits, row by row, with all
+// channels of a pixel side by side. Leaves out rows and columns until no side is longer than largest_side pixels.
 Json picture_json(const Shape& shape, std::span<const std::uint8_t> pixels) {
   const std::int64_t channels = shape[0];
   const std::int64_t height = shape[1];

@@ -1,5 +1,5 @@
-# How every target of the project is compiled. Targets are declared with the functions below, which find a
-# folder's sources themselves: a new file needs no line here.
+# The options with which every target of the project is compiled. Targets are declared with the functions below. These
+# find the sources of a folder, so that a new file needs no line here.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -46,7 +46,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Returns the time of the slowest rank, in seconds.
+// Returns the time of a call on the slowest rank, in microseconds.
 double time_calls(const Way& way, std::int64_t calls) {
   MPI_Barrier(MPI_COMM_WORLD);
   const Clock::time_point begin = Clock::now();

@@ -75,8 +75,8 @@ struct GradientReport {
   std::vector<std::string> not_checked;
 };
 
-// Returns one line for each wrong element: check, input, element, analytic and numeric value, relative error,
-// limit and note. Then follow the places and the things that were not checked.
+// Returns a line about the whole check, and one for each wrong element: check, input, element, analytic and numeric
+// value, relative error, limit and note. Then follow the places and the things that were not checked.
 std::string to_string(const GradientReport& report);
 
 // Compares the gradients of a function with fourth-order central differences in float64.

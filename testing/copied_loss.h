@@ -18,7 +18,7 @@ class CopiedLoss {
   CopiedLoss(const Node& loss, const std::vector<Feed>& values, std::string caller);
 
   // Appends the nodes to `target`, with `inputs` in place of the leaves, in the order of the values. Each node
-  // keeps its source line.
+  // keeps its source line. Returns one node, the loss.
   std::vector<Node> operator()(Graph& target, std::span<const Node> inputs) const;
 
  private:

@@ -42,8 +42,8 @@ class RankChoice {
   // Returns the candidates, the same on all ranks. If there are fewer than two, nothing is chosen.
   virtual std::vector<Candidate> candidates() = 0;
   virtual std::string name_of(const Candidate& candidate) const = 0;
-  // Returns the name of the candidate that an earlier run has chosen and stored, the same on all ranks. If no
-  // candidate has this name, none was stored.
+  // Returns the name of the candidate that an earlier run has chosen and stored, the same on all ranks. A name that no
+  // candidate has counts as none.
   virtual std::string kept_name() { return {}; }
   // True if the candidates are judged even if an earlier run has stored its choice, so that the report can
   // compare the two.

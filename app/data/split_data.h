@@ -17,8 +17,8 @@ Standardisation joined(Standardisation scale, const Standardisation& after);
 // Returns the samples with these indices.
 DatasetPtr subset_of(const DatasetPtr& whole, std::vector<std::int64_t> indices);
 
-// Throws if a class has no samples to learn from. `value` is the value of the key that has chosen the part;
-// `remedy` is the end of the sentence.
+// Throws UserError if `part` has no samples of a class that `whole` has, or no samples at all. `value` is the value of
+// the key that has chosen the part; `remedy` is the end of the sentence.
 void require_each_class(const Section& data, const char* key, const std::string& value, const Dataset& part,
                         const Dataset& whole, std::string_view remedy);
 

@@ -27,7 +27,7 @@ void make_output_folder(const char* option, const std::filesystem::path& folder)
 // report cannot be written, if an output contains something other than an older log or trace, which would be lost,
 // and if it is a pipe, whose reader could block the run. Also throws if --log and --profile name one file. Without
 // --resume and --replace it also throws if the newest checkpoint has fewer updates than the `last_step` of this run:
-// it may belong to a run that was to be resumed, and would be removed.
+// it may belong to a run that the user wants to resume, and would be removed.
 void prepare_outputs(const CommandLine& line, const std::string& checkpoints, std::int64_t last_step);
 
 }  // namespace plexaura

@@ -124,7 +124,7 @@ std::vector<Key> plateau_keys(ScheduleInput& input, const ScheduleTable& table) 
       table.with(plateau, {.name = "mode",
                            .into = &input.plateau_mode,
                            .words = {"min", "max"},
-                           .meaning = "`max` if the metric is to rise; the default follows from its name"}),
+                           .meaning = "`max` if the metric should rise; the default follows from its name"}),
       table.with(plateau, {.name = "factor",
                            .into = &input.plateau.factor,
                            .range = {.above = 0, .below = 1},

@@ -39,7 +39,7 @@ std::vector<Key> goal_keys(TrainingInput& input) {
        .into = &input.goal_mode,
        .words = {"min", "max"},
        .needs = metric,
-       .meaning = "`max` if the metric is to rise; the default follows from its name"},
+       .meaning = "`max` if the metric should rise; the default follows from its name"},
       {.name = "goal.patience",
        .into = &input.patience,
        .range = {.minimum = 1, .maximum = most_epochs},

@@ -11,9 +11,9 @@ namespace plexaura {
 
 // The CPU: addresses are host addresses, and each copy or kernel is done when its call returns. Kernels come
 // from the kernel sources, in order. A node for which no source offers a kernel runs its op's reference
-// kernel. Kernels use OpenMP threads. Convolutions, matmuls, batch norm and pools of float32 and 16 bits, and updates
-// of float32, may treat denormals as zero; all other kernels keep them. The calling thread's own
-// arithmetic does not change, but OpenMP threads that have run such a kernel flush denormals from then on.
+// kernel. Kernels use OpenMP threads. Convolutions, matmuls, batch norm and pools over images, of float32 and 16 bits, and
+// updates and long attentions of float32, may treat denormals as zero; all other kernels keep them. The calling thread's
+// own arithmetic does not change, but OpenMP threads that have run such a kernel flush denormals from then on.
 std::unique_ptr<Backend> make_cpu_backend();
 
 // Makes a backend for the CPU that has only the portable kernels. All other kernels are tested against it.

@@ -18,9 +18,9 @@ struct ScheduledStep {
   std::size_t time = 0;
 };
 
-// Which instructions run once: their values stay in memory until the last use. The values of all others are
-// freed after a use, and computed again before the next use: that of the backward pass for which they would
-// stay in memory longest without being read. One for each step of the program.
+// For each step of the program, true if its instruction runs once: its values stay in memory until the last use. The
+// values of the others are freed once, and computed again: between those two uses in sequence that are furthest apart and
+// of which the second one is in the backward pass.
 using KeptSteps = std::vector<bool>;
 
 // The instructions of a program and the memory that they use, in a form in which thousands of choices of

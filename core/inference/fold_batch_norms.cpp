@@ -15,7 +15,7 @@ namespace plexaura {
 
 namespace {
 
-// The nodes between a product and the batch norm that scales it. Each reads the one before it.
+// A product and the nodes between it and the batch norm that scales it. Each reads the one before it.
 struct Chain {
   NodeId product = 0;          // the node of a conv2d, conv3d or matmul
   std::optional<NodeId> bias;  // the node that adds a bias [C] to the product

@@ -12,7 +12,7 @@ inline Graph::WithOrigin origin_of_caller(const Operand& x) {
   return {graph, graph.origin_of(x.where())};
 }
 
-// The dtype in which sums and functions of x are computed: float32 for 16-bit floats, otherwise that of x.
+// The dtype in which sums and functions of x are computed: float64 for float64, and float32 for all other dtypes.
 inline DType wide_dtype_of(const Operand& x) {
   return x.node().dtype() == DType::float64 ? DType::float64 : DType::float32;
 }

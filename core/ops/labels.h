@@ -12,7 +12,7 @@ PLEXAURA_API Node one_hot(Operand labels, std::int64_t classes, DType dtype);
 // The number of samples whose label is among the k largest logits, as a scalar of the logits' dtype. No
 // gradient.
 //   logits [N, C], floating; labels int64 [N].
-// Of equal logits that of the lower class comes first, so that exactly k classes are among the k largest, and
+// Among equal logits the one of the lower class comes first, so that exactly k classes are among the k largest, and
 // a network with the same output for all classes scores k / C. NaN counts as larger than any number, but a
 // label with the logit NaN is never counted, nor is a label out of range.
 PLEXAURA_API Node top_k_correct(Operand logits, Operand labels, std::int64_t k = 1);

@@ -37,7 +37,7 @@ class Selection {
   }
 
   // Orders the regions with Kahn's algorithm. Among the regions that are ready, the one whose last node comes
-  // first in the graph goes first.
+  // first in the graph goes first. Collective ops keep their order.
   std::vector<Region> in_order() && {
     std::vector<std::set<std::size_t>> followers(regions_.size());
     std::vector<std::size_t> missing(regions_.size(), 0);

@@ -16,13 +16,14 @@ from compare_ops_parts.deviations import left_out, tolerance
 MOST_RATIO = 8  # of our error in float32 to PyTorch's, or to the rounding of one number if that is larger
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
 SMALLEST = {"float64": 1e-300, "float32": 1e-30}
-# Gradients are sums of terms that may cancel, times cotangents around 1. Errors are not measured by smaller numbers than these.
+# An error of a gradient is divided by the gradient, but by no number below these, since gradients are sums of terms that may cancel, times
+# cotangents around 1.
 SMALLEST_GRADIENT = {"float64": 1e-3, "float32": 1}
 
 
 @dataclasses.dataclass
 class Finding:
-    """What differs in one call."""
+    """A result of one call that differs."""
     op: str
     precision: str
     what: str  # "value 0" or "gradient 1"

@@ -1,4 +1,4 @@
-"""The table of what the kernels may need, and the comparison with what they need."""
+"""The table of the registers, bytes and instructions that kernels may use, and its comparison with those that they use."""
 
 import dataclasses
 import re

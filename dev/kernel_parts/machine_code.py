@@ -1,4 +1,5 @@
-"""Reads the machine code of the plugin's kernels: what each needs of a GPU, and what the loop does that moves most."""
+"""Reads the machine code of the plugin's kernels: the registers and memory of each kernel, and the instructions of the innermost loop that
+moves the most bytes."""
 
 import dataclasses
 import re

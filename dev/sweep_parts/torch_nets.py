@@ -46,7 +46,7 @@ class Encoder(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """Its output is the hidden state after each step."""
+    """A recurrent layer whose output is the hidden state after each step."""
 
     def __init__(self, layer, features):
         super().__init__()

@@ -229,8 +229,8 @@ bool Alarm::all_have_answered() const {
                              [&](int rank) { return answers_[static_cast<std::size_t>(rank)].has_value(); });
 }
 
-// Returns the ranks that are known to be dead. If `outlives_` is true, returns only the deaths that the
-// library has noticed, because the library could not exclude other ranks.
+// Returns the ranks that are known to be dead, without those that the call spares. If `outlives_` is true, returns
+// only the deaths that the library has noticed, because the library could not exclude other ranks.
 std::vector<int> Alarm::find_dead(const PendingCall& call) {
   std::vector<int> dead = transport_->dead();
   std::erase_if(dead, [&](int rank) { return is_spared(rank, call); });

@@ -10,11 +10,11 @@ namespace plexaura {
 // The values of the keys of the section `data` about pixels.
 struct PixelOptions {
   std::string format = {};
-  double mean = 0;  // mean for formats idx, npy, npz and hdf5
+  // For formats idx, npy, npz and hdf5.
+  double mean = 0;
   double stddev = 1;
-  std::vector<double> means = {0.485, 0.456,
-                               // For formats image_folder, cifar and shards: values for red, green and blue.
-                               0.406};
+  // For formats image_folder, cifar and shards: values for red, green and blue.
+  std::vector<double> means = {0.485, 0.456, 0.406};
   std::vector<double> stddevs = {0.229, 0.224, 0.225};
 };
 

@@ -10,7 +10,7 @@ namespace plexaura {
 // of the reconstruction, and "psnr", the peak signal-to-noise ratio of values from 0 to 1 in decibels: -10
 // log10 of the mean squared error over all samples, which is infinite if all outputs are exact.
 //   outputs [N, ...] of the model, with as many values as the images have.
-//   images [N, ...], which are to be reconstructed: of uint8, as value / 255, from 0 to 1; or floating, of the outputs'
+//   images [N, ...], which the model should return: of uint8, as value / 255, from 0 to 1; or floating, of the outputs'
 //   dtype, as they are, and with the cross-entropy from 0 to 1.
 LossOutputs build_reconstruction(const Model& model, Operand outputs, Operand images);
 

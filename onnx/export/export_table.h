@@ -20,7 +20,7 @@ struct ExportedOption {
   std::string_view attribute = {};
 };
 
-// How an op is exported. `onnx` is the name of its counterpart, if there is one.
+// The export of an op. `onnx` is the name of its counterpart, if there is one.
 struct ExportRow {
   std::string_view op;
   ExportFunction write = nullptr;

@@ -204,7 +204,8 @@ class GraphBuilder {
     if (auto value = known_.compute(output)) output = graph_.constant(std::move(*value));
   }
 
-  // Counts the constants that the graph has got since the last call, but not those whose elements are in the file.
+  // Adds up the bytes of the constants that were added to the graph since the last call, unless their elements are in
+  // the file. Throws UserError if the sum exceeds the limit.
   void count_constants(bool are_in_file) {
     for (; seen_ < graph_.size(); ++seen_) {
       const NodeRecord& record = graph_.record(static_cast<NodeId>(seen_));

@@ -200,7 +200,7 @@ Tensor unmoved_places(const std::vector<std::int64_t>& extents, bool aligns_corn
   return Tensor::of({shape.elements(), axes + 1}, places);
 }
 
-// Moves the places of an image by matrices [N, K, K + 1] to a grid [N, D1, D2, ..., K].
+// Multiplies the coordinates of the elements of an image by matrices [N, K, K + 1]. Returns a grid [N, D1, D2, ..., K].
 std::vector<Node> affine_grid(Call& call) {
   constexpr std::int64_t most = std::int64_t{1} << 24;
   const Node matrices = call[0];

@@ -69,7 +69,8 @@ double neighbour_weight(double distance, const ResizeRules& rules) {
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
-// How many neighbours a new element has on each side, and how much closer they count as.
+// The old elements on which a new element depends: `reach` of them on each side. Their distances are multiplied by
+// `scale`, which is below 1 with antialias, before they become weights.
 struct Neighbourhood {
   std::int64_t reach = 1;
   double scale = 1;

@@ -8,7 +8,7 @@ namespace plexaura::onnx {
 
 namespace {
 
-// How a node uses one of its inputs.
+// The use of an input by a node.
 enum class InputRole {
   differentiable,  // the outputs have a gradient by the input
   without_gradient,

@@ -14,7 +14,7 @@ namespace {
 
 using namespace plexaura;
 
-// Calls `use`. An error of the user is what a wrong file should lead to.
+// Calls `use`. Ignores a UserError, which is the right answer to a wrong file.
 template <class Use>
 void try_to(const Use& use) {
   try {

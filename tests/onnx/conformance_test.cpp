@@ -53,7 +53,7 @@ std::string difference_of_case(const fs::path& folder) {
   }
 }
 
-// What tests/onnx/scope.txt records.
+// The contents of tests/onnx/scope.txt.
 struct Expectations {
   std::map<std::string, std::string> out_of_scope;  // the reason by the name of the case
   std::set<std::string> failing;                    // cases in scope that fail

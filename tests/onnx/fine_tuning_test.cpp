@@ -90,7 +90,8 @@ double largest_change(const ParameterStore& one, const ParameterStore& other) {
   return largest;
 }
 
-// Checks the whole way of a file. Returns how far training has moved the parameters.
+// Trains the model of a file on one rank and on two, saves and loads the weights, and exports the model again. Checks
+// that all of these have the same parameters and outputs. Returns the largest change of a parameter by training.
 double check_fine_tuning(const std::string& bytes, const Shape& sample) {
   const Samples samples(sample);
   onnx::FileModel model(bytes, "model.onnx");

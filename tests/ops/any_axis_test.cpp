@@ -1,5 +1,6 @@
-// What an op computes along an axis does not depend on the place of that axis: the axis may be exchanged with the last
-// one before and after. A table lists ops with an axis, composed ones too, and the axis is each one of a value of rank 3.
+// Tests that the results of an op along an axis do not depend on the place of that axis: exchanging the axis with the
+// last one, before and after the op, changes nothing. A table lists ops with an axis, composed ones too. The axis is each
+// one of a value of rank 3.
 // The last test names ops of ops.def with an axis that the table does not use.
 
 #include <algorithm>

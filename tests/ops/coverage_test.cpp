@@ -76,7 +76,8 @@ std::set<InputDType> unused(std::string_view op) {
   return dtypes;
 }
 
-// Returns whole numbers in the order of those that `values` draws. A number that is not finite becomes 0.
+// Returns values that are whole numbers: those that `values` draws, rounded so that their order stays. A number that is
+// not finite becomes 0.
 Values as_whole(const Values& values, DType dtype) {
   return [=](std::span<double> numbers, Random& random) {
     values(numbers, random);

@@ -77,7 +77,7 @@ constexpr AvgPool3dOptions forward_of_overlapping{.kernel = {2, 3, 2},
                                                   .count_include_pad = false,
                                                   .ceil_mode = true};
 
-// The gradient of a sum of means, weighted by grad_out, is the weights' coefficients.
+// Returns the gradient of the sum of all means, each of which is multiplied by its element of grad_out.
 Tensor expected_avg_grad(const Tensor& grad_out) {
   Tensor x = reference::zeros({1, 2, 2, 4, 3});
   const auto windows = windows_of(x.shape(), forward_of_overlapping);

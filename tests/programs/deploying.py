@@ -126,7 +126,7 @@ class Recipes(unittest.TestCase):
         self.assertIn(f"plexaura/{version}\n", (SOURCE / "tests/package/conanfile.txt").read_text())
 
     def test_packages_require_what_a_build_needs(self):
-        """Also what the installed programs need. Tests and the cache of the compiler need more."""
+        """The packages require all that the build and the installed programs need, without the needs of tests and of the compiler's cache."""
         build = re.search(r'^build="(.*?)"$', (SOURCE / "tools/install_packages").read_text(), re.M | re.S)[1].split()
         for name in PACKAGES:
             required = re.search(r"(?:osdependencies = |install\()\[(.*?)\]", (DEPLOY / name).read_text(), re.S)[1]

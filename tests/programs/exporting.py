@@ -13,7 +13,7 @@ SAMPLES = [[0.5, -1.0, 0.25, 2.0], [-0.5, 0.0, 1.5, -2.0]]
 
 
 def field(number, value):
-    """One field of a message in the format of ONNX files."""
+    """Returns one field of a message in the format of ONNX files."""
     def varint(n):
         return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
     if isinstance(value, int):

@@ -65,7 +65,7 @@ class Filling(ProgramTest):
         self.check_run(2, (24, 76, 132))
 
     def test_shards(self):
-        """No index of the training samples is left, and the same command packs what it would have packed at first."""
+        """A full disk leaves no index of the training samples. The same command, repeated with more space, packs all samples."""
         support.draw_images(self.folder / "images")
         self.write("net.yaml", "data: {format: image_folder, path: images, image_size: 16}\n")
         pack = lambda out: [BUILD / "tools/pack", "net.yaml", out]

@@ -367,7 +367,7 @@ class Hang(LaunchTest):
         self.check_long("run")
 
     def test_a_job_without_output(self):
-        """Its events are kept only for tools/run."""
+        """The events of a job without an output are kept only for tools/run."""
         self.check_long("")
         self.assertFalse((self.folder / "run").exists())
 

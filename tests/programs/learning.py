@@ -200,7 +200,7 @@ class UNet(ProgramTest):
         self.assertEqual(re.findall(r"validation (loss|rmse|psnr) +([0-9.]+)", evaluated), figures[-3:])
 
     def test_another_noise_is_refused(self):
-        """It would give figures that cannot be compared."""
+        """Figures with another noise cannot be compared with those of the checkpoint."""
         arguments = self.arguments("output.dir=run", "data.noise=0.3")
         self.run_one("unet", *arguments, "--steps", 3)
         other = [*self.arguments("output.dir=run"), *self.settings("data.noise=0.1")]

@@ -239,7 +239,7 @@ class Files(ProgramTest):
 
 
 class OneFolder(ProgramTest):
-    """Of two runs in one folder, one rank of the second refuses to start, and does not change the folder."""
+    """If two runs use one folder, one rank of the second run refuses to start, and does not change the folder."""
 
     def test_two_runs(self):
         arguments = self.iris("training.epochs=1000000", "output.dir=run")

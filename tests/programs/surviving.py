@@ -101,7 +101,7 @@ class OpenMpi5(SurvivalTest):
         self.assertIn("Open MPI v5", version)
 
     def test_a_component_that_costs_a_second_is_not_opened(self):
-        """It is opened only if the user names it."""
+        """The component ofi is opened only if the user names it."""
         self.environment["OMPI_MCA_btl_base_verbose"] = "10"
         opens_it = "component ofi open function successful"
         for options in ((), ("--survive",)):
@@ -164,7 +164,7 @@ class Exact(SurvivalTest):
                 self.check(4, "mlp", [*arguments, *self.settings(overlap)], [(victim, step)])
 
     def test_until_one_is_left(self):
-        """Of three ranks, one is the last, and has parts of two sizes."""
+        """Ranks die until one is left. This rank then has parts of two sizes."""
         arguments = self.iris("training.epochs=250")
         for ranks, deaths in ((4, [(0, 100), (3, 400), (1, 700)]), (3, [(1, 100), (2, 400)])):
             shutil.rmtree(self.folder / "whole", ignore_errors=True)
@@ -211,8 +211,8 @@ class Drop(SurvivalTest):
 
     @again_if_ended
     def test_the_others_share_out_the_batches(self):
-        """They end like ranks that stop before that step and are resumed with the smaller number. The first
-        rank to die is the one that reports."""
+        """The surviving ranks end with the weights of a run that stops before that step and is resumed with fewer
+        ranks. The first rank to die is the one that reports."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
         run = self.start_survivors(4, "output.dir=run", "distributed.on_loss=drop", *self.ARGUMENTS)
         self.wait_for_step(4, 100)
@@ -235,8 +235,8 @@ class Drop(SurvivalTest):
         self.compare("run", "whole")
 
     def test_what_was_owed_is_dropped(self):
-        """The same with a compression: a run that is resumed with another number of ranks drops what was
-        owed."""
+        """Surviving ranks drop the gradients that a compression has not sent yet, like a run that is resumed with
+        another number of ranks."""
         settings = ("distributed.compression=powersgd", *self.ARGUMENTS)
         run = self.start_survivors(3, "output.dir=run", "distributed.on_loss=drop", *settings)
         self.wait_for_step(3, 100)

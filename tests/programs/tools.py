@@ -60,7 +60,7 @@ class Tools(ProgramTest):
         self.assertAlmostEqual(said["images_per_second"], 8 / said["median_s"], delta=0.01 * said["images_per_second"])
 
     def test_bench_knows_an_encoder_and_decoder(self):
-        """It has as many parameters as torch.nn.Transformer(8, 4, 2, 2, 512)."""
+        """The model of bench has as many parameters as torch.nn.Transformer(8, 4, 2, 2, 512)."""
         said = json.loads(self.tool("bench", SOURCE / "dev/compare_parts/encoder_decoder.yaml", "--sample", "2,4,8", "--classes", 32, "--seconds", 0.1))
         self.assertEqual(said["parameters"], 36_768)
         self.assertLess(said["loss"][1], said["loss"][0])
@@ -159,7 +159,7 @@ class Tools(ProgramTest):
 
     @unittest.skipUnless(HAS_ONEDNN, "without oneDNN the portable kernels do the convolutions")
     def test_no_shipped_model_gets_slow_kernels(self):
-        """This includes losses and outputs that the random nets lack. Deeper ResNets only repeat the layers
+        """These models have losses and outputs that the random nets lack. Deeper ResNets only repeat the layers
         of these two. VGG16 has no layers that the others lack, and half a gigabyte of weights."""
         samples = {"iris": (4, 3), "mnist_mlp": ("1,28,28", 10), "mnist_full_batch": ("1,28,28", 10), "mnist_cnn": ("1,28,28", 10),
                    "mnist_lstm": ("1,28,28", 10), "mnist_vit": ("1,28,28", 10), "mnist_autoencoder": ("1,28,28", 10), "throws": (3, 3), "weather": (4, 3), "text_gpt": (64, 110), "text_lstm": (64, 110),
@@ -179,7 +179,7 @@ class Tools(ProgramTest):
         self.check_kernels(SOURCE / "models/mnist_cnn.yaml", *samples["mnist_cnn"], f"model.layers={layers}")
 
     def test_a_plan_is_made_by_estimates_alone(self):
-        """Also if an earlier run has measured kernels, some of which have no estimate."""
+        """Times that an earlier run has measured do not change a plan, even if they include kernels without an estimate."""
         model = [SOURCE / "models/mnist_cnn.yaml", "--sample", "1,28,28", "--classes", 10, "--set", "training.batch_size=8"]
         before = self.tool("bench", *model, "--plan")
         with unittest.mock.patch.dict(os.environ, PLEXAURA_TUNING="cached"):

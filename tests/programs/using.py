@@ -117,7 +117,7 @@ class Evaluate(ProgramTest):
         return weights
 
     def test_weights_of_another_table_or_split(self):
-        """They determine how a row is scaled, and which rows the model has not seen."""
+        """The table and the split determine how a row is scaled, and which rows the model has not seen."""
         self.run_one("mlp", *self.iris("training.epochs=1", "output.dir=run"))
         table = SOURCE / "models/iris.csv"
         lines = table.read_text().splitlines()

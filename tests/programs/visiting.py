@@ -271,8 +271,8 @@ class Refused(VisitTest):
         self.check_learned()
 
     def test_one_whose_training_diverges_behind_some_pushes(self):
-        """The checkpoint from before its pushes stays, though only the newest is kept, also if a later server
-        continues."""
+        """The server keeps the checkpoint from before the pushes of a client that diverges, although output.keep is 1.
+        Servers that continue the run keep it, too."""
         relu = "model.activation=relu"  # an activation whose gradients grow with the samples
         keeping_one = (relu, "output.every=1", "output.keep=1")
         server = self.serve(*keeping_one, options=("--clients", 2))

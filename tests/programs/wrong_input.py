@@ -269,7 +269,7 @@ class WrongInput(MistakeTest):
         layers("layers\\[4\\].p is '1.5'; it must be a number >= 0 and < 1", "p: 0.3", "p: 1.5")
 
     def test_steps_too_small_for_batch_norm(self):
-        """This includes the last step of an epoch, which is found before the first one runs."""
+        """A last step of an epoch that is too small is an error, too, which is reported before the first step."""
         self.cnn()
         self.write("wrong.yaml", support.CNN.replace("units: 16}", "units: 16}\n    - {type: batch_norm}"))
         says = "^wrong.yaml:11:7 \\(bn1\\): batch_norm\\(float32\\[1,16\\]\\) has one element per channel.*; "
@@ -371,7 +371,7 @@ class DifferentRanks(MistakeTest):
         self.check_sentence("^the ranks differ in 'data.workers': rank 2 has '0', but ranks 0 and 1 have '1'", result)
 
     def test_other_readers_in_a_client_of_several_ranks(self):
-        """They draw parts together, as many ahead as their readers take."""
+        """The ranks of a client draw parts together, as many ahead as their readers take. So all need the same number of readers."""
         settings = ("distributed.strategy=downpour", "distributed.group=2")
         first, second = (self.command("mlp", *self.iris(*settings, f"data.workers={workers}")) for workers in (1, 0))
         result = self.mpirun(2, [*first, ":", "-n", "1", *second], status=2, within=30)

@@ -11,7 +11,7 @@ namespace plexaura::testing {
 
 using InputDType = std::pair<std::size_t, DType>;  // the place of an input, and its dtype
 
-// What cases cover of one op.
+// The properties of one op that cases cover.
 struct OpCoverage {
   int cases = 0;
   std::map<std::string, std::set<std::string>> options = {};  // the texts of the values of each option

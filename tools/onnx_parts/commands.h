@@ -34,7 +34,7 @@ struct OnnxCheck {
 
 // Writes the model of a YAML file to an ONNX file.
 void export_onnx(const OnnxExport& command);
-// Computes the outputs of an ONNX file, prints them, and writes them as files of numpy.
+// Computes the outputs of an ONNX file and prints them. Also writes them as files of numpy if `save` names a folder.
 void run_onnx(const OnnxRun& command);
 // Prints the ops of an ONNX file, and compares what it computes with test data. Throws UserError that lists all ops
 // which are missing, and Error if a result differs.

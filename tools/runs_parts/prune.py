@@ -60,7 +60,7 @@ def taken(path):
 
 
 def entries_of(path):
-    """Returns what a folder contains, and nothing for a link or a file."""
+    """Returns the sorted paths in a folder. Returns an empty list for a link or a file."""
     return sorted(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
 
 

@@ -19,7 +19,7 @@ class Mistake(Exception):
 
 @dataclass(frozen=True)
 class Spread:
-    """How the compute time of a step varies between ranks and steps, relative to its median: measured ratios,
+    """The variation of the compute time of a step between ranks and steps, relative to its median: measured ratios,
     or a log-normal distribution with this sigma."""
 
     ratios: tuple = ()

@@ -7,7 +7,7 @@ from safetensors_file import read_safetensors
 from tensors import FileFault
 from torch_file import read_torch, tensors_in
 
-# What a folder may contain, in the order in which it is looked for: a checkpoint's weights, and the names of a hub.
+# Names of files of weights in a folder, in the order in which they are looked for: first that of a checkpoint, then those of a hub.
 IN_FOLDER = ("weights.safetensors", "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 OF_TORCH = (".pt", ".pth", ".bin", ".ckpt")
 

@@ -27,7 +27,7 @@ struct JsonField {
 // thread at a time may use it.
 class JsonLog {
  public:
-  // Who may write to the file. `alone`: no other JsonLog may write to it while this one lives. `heir`: the
+  // The right to write to the file. `alone`: no other JsonLog may write to it while this one lives. `heir`: the
   // former writer was lost, but may still live.
   enum class Owner : std::uint8_t { alone, heir };
 

@@ -56,7 +56,7 @@ struct StopRequest {
   void look_for_signal();
 };
 
-// Times of a run, in seconds.
+// Times of a run, in seconds, and its latest rates.
 struct RunClock {
   double begin = seconds_now();  // start of the last call of Trainer::run()
   // When the last call of Trainer::run() began its part of the epoch.

@@ -69,7 +69,7 @@ struct TrainerOptions {
   // The weights of the training samples, which are then drawn with replacement: see weighted_order(). Null: each sample
   // comes once in an epoch.
   std::shared_ptr<const std::vector<double>> weights = {};
-  // How samples are read ahead: see LoaderOptions. A stream is read between the steps, without these.
+  // Options for reading samples ahead: see LoaderOptions. They do not apply to a stream, which is read between the steps.
   std::int64_t workers = 1;
   std::int64_t prefetch = 2;
   OnError on_error = OnError::fail;

@@ -80,15 +80,15 @@ class UpdateBuilder {
     divisor_ = divisor_.is_empty() ? scaling(ScalingSlot::scale) : divisor_ * scaling(ScalingSlot::scale);
   }
 
-  // Sets the divisor to the mean weight of a sample. If the weight of a step is 0, the step has no loss, and the mean
-  // counts as 1.
+  // Multiplies the divisor by the mean weight of a sample. If the weight of a step is 0, the step has no loss, and the
+  // mean counts as 1.
   void divide_by_weight() {
     weight_ = reshape(tail(weight_slot), {});
     const Node mean = where(eq(weight_, 0), 1, weight_ / reshape(tail(TailSlot::samples), {}));
     divisor_ = divisor_.is_empty() ? mean : divisor_ * mean;
   }
 
-  // If the norm of the gradients exceeds max_gradient_norm, sets the divisor to their ratio. With a
+  // If the norm of the divided gradients exceeds max_gradient_norm, raises the divisor until both are equal. With a
   // LossScale, a step whose norm is not finite is skipped.
   void look_at_norm(std::span<const Bucket> buckets) {
     Node squares;

@@ -37,7 +37,8 @@ SeparateStep& Optimizer::separate_step() {
   return *shape.separate;
 }
 
-// Returns the step whose gradients are complete, with their mean. `call` is the function that needs them.
+// Divides the sum of the gradients by the number of batches, and returns their step. Throws UserError if there are no
+// gradients, or if their mean is not finite. `call` names the calling function in errors.
 SeparateStep& Optimizer::pending_step(std::string_view call) {
   SeparateStep& step = separate_step();
   if (step.batches() == 0)

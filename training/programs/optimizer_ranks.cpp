@@ -30,8 +30,8 @@ void check_same_weights(Collective& ranks, const ParameterStore& store) {
   });
 }
 
-// Returns a hash of the learning rates of the first 100,000 steps, before and after a reduction, and the numbers of a
-// plateau.
+// Returns a text that is equal for equal schedules: a hash of the learning rates of the first 100,000 steps, before and
+// after a reduction, and the options of a plateau.
 std::string text_of(const Schedule& schedule) {
   std::uint64_t rates = fnv_start;
   for (const std::int64_t reductions : {0, 1})

@@ -5,8 +5,9 @@
 
 #include "core/host/kernel_source.h"
 
-// Our own vectorised kernels. Elementwise functions, moves, indices, reductions and softmax take several dtypes, most
-// others only float32. Some need row-major operands. The others work in the layouts in which their operands arrive.
+// Our own vectorised kernels. Most take several dtypes. Batch norm, updates, dropout, products of small matrices and
+// Winograd's convolutions take only float32, and make_widened_source() some of these in 16 bits. Some kernels need row-major
+// operands. The others work in the layouts in which their operands arrive.
 
 namespace plexaura::fast {
 

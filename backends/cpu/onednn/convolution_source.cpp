@@ -15,7 +15,7 @@ namespace plexaura::onednn {
 
 namespace {
 
-// What is added to the name of an op's region if it contains a second op.
+// Suffixes of the name of an op's region that contains a second op.
 constexpr std::string_view and_add = "+add";
 constexpr std::string_view and_bias = "+bias";
 

@@ -58,7 +58,7 @@ MatMulDescs descs_of(const RegionQuery& query) {
   return descs;
 }
 
-// Who chooses the layout of b: the graph, or the library.
+// The layout of b: row-major as in the graph (plain), or chosen by the library (packed).
 enum class Factor : std::uint8_t { plain, packed };
 
 dnnl::matmul::primitive_desc describe(const RegionQuery& query, Factor b) {

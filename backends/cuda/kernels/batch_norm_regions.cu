@@ -57,7 +57,7 @@ struct NormaliseAddReluTerms {
   }
 };
 
-// What masks the gradient of a result.
+// The value that masks the gradient of a result.
 enum class Mask {
   none,
   result,      // the relu's result, which is read

@@ -92,7 +92,7 @@ struct Channels {
   }
 };
 
-// How a kernel groups elements: `elements` at once, which belong to `channels` channels.
+// The elements that are computed at once: `elements` of them, which belong to `channels` channels.
 template <int elements, int channels>
 struct Groups {
   static constexpr int width = elements;

@@ -26,9 +26,9 @@ bool has_few_channels(const TensorType& type);
 const Layout& padded();
 Shape with_padding(const Shape& images);  // shape of the images in that layout, padding included
 
-// Returns the type of the value as a row-major value whose axes have the order of storage, [N, H, W, C].
-// Values with fewer axes have the last of these four. Returns nothing if a value with fewer axes is stored in
-// another order.
+// Returns the type of images [N, C, H, W] as a row-major value whose axes have the order of storage, [N, H, W, C].
+// The axes of a value with fewer axes are the last of [N, C, H, W], and the others get the extent 1. Returns nothing
+// for a value with more axes, and if a value with fewer axes, which is stored row-major, has another order.
 std::optional<TensorType> with_channels_last(const TensorType& type);
 
 // Converts all types with the function above. Returns nothing if it returns nothing for one of them.

@@ -1,5 +1,5 @@
-// A rank whose own work fails takes part to the end: its failure is in the tail over zeroed gradients, also
-// on a device where it shows late, and all ranks leave after the same step.
+// A rank whose own work fails still takes part in the exchange of the step: it sends zeros as gradients, and reports its
+// failure in the tail. So all ranks end after the same step. This also holds on a device that reports failures late.
 
 #include <doctest/doctest.h>
 

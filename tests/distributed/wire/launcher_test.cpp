@@ -48,7 +48,7 @@ class PretendedLauncher {
   struct sigaction before_ {};
 };
 
-// Returns what a process finds out that has these variables, and no other variables of a launcher.
+// Returns the rank that a process finds if it has these variables, and no other variables of a launcher.
 std::optional<LaunchedRank> rank_with(const std::map<std::string, std::string>& variables) {
   constexpr const char* names[] = {"OMPI_COMM_WORLD_RANK",
                                    "OMPI_COMM_WORLD_SIZE",

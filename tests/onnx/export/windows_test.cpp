@@ -18,7 +18,7 @@ namespace {
 
 const ParameterStore no_parameters(std::vector<ParameterSpec>{});
 
-// Returns the largest distance of what a file computes from what the graph computes.
+// Returns the largest difference between the output of a graph and that of its file.
 double distance_of_file(const Shape& shape, Node (*pool)(const Node&)) {
   testing::Random random(1);
   const Tensor x = random.tensor({DType::float32, shape}, -2, -1);

@@ -65,7 +65,7 @@ void differentiate(Differentiated& built, bool second_order) {
     built.curvature = total(gradients_or_empty(built.slope, random.leaf_nodes()), direction);
 }
 
-// What is compared: outputs and gradients. Derivatives follow if the graph has any.
+// Returns the nodes that are compared: outputs, gradients and, if the graph has any, further derivatives.
 std::vector<Node> compared(const Differentiated& built) {
   std::vector<Node> nodes = built.random.outputs();
   for (const Node& grad : built.grads)

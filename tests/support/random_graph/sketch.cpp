@@ -48,8 +48,8 @@ void Sketch::begin(std::uint64_t seed) {
   random_.emplace(seed);
 }
 
-// Of all suitable nodes it takes the one whose mark, mixed with the number of this choice, is largest. So it takes the same
-// one if another node is missing. Half of the time it takes the last one, which makes graphs deep.
+// Takes the suitable node whose mark, mixed with the number of this choice, is largest. So it takes the same node if
+// another one is missing. Half of the time it takes the last one, which makes graphs deep, and one time in eight none.
 template <class Suits>
 std::optional<Node> Sketch::choose(Suits suits) {
   const std::uint64_t choice = mixed(seed_, ++choices_);

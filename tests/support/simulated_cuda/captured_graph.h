@@ -58,7 +58,8 @@ class CapturedGraph {
   // that CUDA may choose.
   const std::vector<std::size_t>& order() const { return order_; }
   bool forks() const;
-  // Returns when a node ends that begins as early as possible, if each kernel takes a second.
+  // Returns the earliest time at which a node can end, in seconds after the graph has begun. Each kernel takes one
+  // second.
   double end_of(std::size_t node) const { return ends_[node]; }
   double length() const;
 

@@ -375,7 +375,7 @@ TEST_CASE("a plateau observes what the loop reports, and a checkpoint keeps it f
   CHECK(next.a.step({{"x", xs}, {"y", ys}}) == lines.a.step({{"x", xs}, {"y", ys}}));
   CHECK(next.store.read("a") == lines.store.read("a"));
   CHECK(user_error([&] { next.a.observe(std::nan("")); }).find("is nan") != std::string::npos);
-  // What was observed of a metric that is to fall says nothing about one that is to rise.
+  // Observations of a metric that should fall say nothing about one that should rise.
   const Schedule rising({.peak = 0.5, .decay = Plateau{.factor = 0.5, .patience = 0, .mode = Plateau::max}});
   TwoLines other(rising, reduced(0.25));
   REQUIRE(other.b.resume(folder.path()));

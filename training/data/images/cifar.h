@@ -12,7 +12,7 @@ namespace plexaura {
 // The labels of CIFAR-100: 100 classes, or the 20 groups of five classes each. CIFAR-10 has only `fine` ones.
 enum class CifarLabels : std::uint8_t { fine, coarse };
 
-// Which images of CIFAR: those to train on, or those to test.
+// The images of CIFAR to train on, or those to test.
 enum class CifarPart : std::uint8_t { train, test };
 
 // The images of CIFAR-10 or CIFAR-100 in their binary version, in a folder with the files of the archive:

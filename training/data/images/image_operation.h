@@ -17,7 +17,7 @@ struct ClassMask {
   std::uint8_t outside = 0;  // the class of pixels that come from outside of the image
 };
 
-// How a mask of classes follows an ImageOperation.
+// The effect of an ImageOperation on a mask of classes.
 enum class MaskRule : std::uint8_t {
   refused,    // masks cannot follow: the operation does not report how it moves the pixels
   unchanged,  // the operation moves no pixels and only changes values

@@ -12,7 +12,7 @@
 
 namespace plexaura {
 
-// Prepares a folder for shards. The index of the training samples is to be written last, so that data which were packed
+// Prepares a folder for shards. Write the index of the training samples last, so that data which were packed
 // in part are not read: an index of validation samples is removed if there is none of training samples. Throws UserError
 // if the folder has the index of training samples, and as throw_write_error() does.
 void prepare_shards(const std::filesystem::path& folder);

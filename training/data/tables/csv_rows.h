@@ -65,7 +65,7 @@ class CsvRows {
   // MissingColumn, as CsvDataset does.
   CsvRows(const std::string& file, const CsvText& text, const CsvRow& first, const CsvOptions& options);
 
-  // Throws UserError for a cell that breaks a rule of CsvDataset.
+  // Throws UserError for a row of another width, and for a cell that breaks a rule of CsvDataset.
   void append(const CsvText& text, const CsvRow& row);
   // Forgets the rows, and keeps the words.
   void clear();

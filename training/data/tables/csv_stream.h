@@ -19,8 +19,8 @@ struct CsvStreamOptions {
   Standardisation scale = {};       // scale of each feature and target, as StandardisedDataset uses it
   std::int64_t targets = 0;         // number of targets; 0: the rows have labels
   bool targets_are_labels = false;  // each target must be 0 or 1
-  // Returns true if no more rows are to be waited for, because the run has been asked to end. Null: never. Several ranks do
-  // not ask it, because they wait for the same rows.
+  // Returns true if the reader should stop waiting for rows, because the run has been asked to end. Null: never. Several
+  // ranks do not ask it, because they wait for the same rows.
   std::function<bool()> is_to_end = nullptr;
 };
 

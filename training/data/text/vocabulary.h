@@ -9,7 +9,7 @@
 
 namespace plexaura {
 
-// How a text is divided into tokens.
+// The tokens into which a text is divided.
 enum class TokenKind : std::uint8_t {
   bytes,
   characters,  // single characters of UTF-8
@@ -28,7 +28,7 @@ class Vocabulary {
  public:
   Vocabulary() = default;  // the 256 bytes
   // Makes a vocabulary of characters or words. `tokens` has the token of each number, beginning with unknown_token.
-  // Throws UserError if the first token is another one, or if a token occurs twice.
+  // Throws UserError if the first token is another one, if a token occurs twice, or if bytes are given tokens.
   Vocabulary(TokenKind kind, std::vector<std::string> tokens);
   // Makes a vocabulary of the tokens that occur at least `minimum_count` times in a text, the most frequent ones first;
   // for bytes it is always that of the 256 bytes. `text` must be UTF-8 unless the kind is bytes.

@@ -16,8 +16,8 @@
 #include "backends/cpu/fast/parallel.h"
 #include "backends/cpu/fast/softmax/softmax_loops.h"
 
-// What the kernels of an attention and of its gradient share: blocks of neighbouring queries, and the weights of all keys
-// for the queries of a block.
+// Code that the kernels of an attention and of its gradient share: blocks of neighbouring queries, and the weights of all
+// keys for the queries of a block.
 
 namespace plexaura::fast {
 
@@ -103,7 +103,7 @@ class ScratchPieces {
   std::int64_t taken_ = 0;
 };
 
-// The addresses of what a kernel reads. All are null while the memory of a thread is measured.
+// The addresses of the operands of a kernel. All are null while the memory of a thread is measured.
 template <class T>
 struct AttentionOperands {
   const T* query = nullptr;

@@ -235,7 +235,7 @@ class GradientSearch {
       if (!weights_.dropped && is_op(graph_, reader, "dropout")) take_dropout(graph_, {reader, 0}, weights_);
   }
 
-  // Finds the gradient of the products of queries and keys, behind that of the softmax.
+  // Finds the gradient of the products of queries and keys, which is computed after that of the softmax.
   bool find_scores_grad() {
     for (const NodeId reader : uses_.readers(weights_.softmax)) {
       const std::vector<Region> found = match_softmax_grad(graph_, reader);

@@ -132,7 +132,7 @@ std::optional<Elementwise> in_own_dtype(const RegionQuery& query, DType dtype) {
                      nanoseconds_per_operation + 2 * nanoseconds_from_memory, loops->operands, true};
 }
 
-// The conversions around a loop on float32, for operands of 16 bits. Null where nothing is to be converted.
+// The conversions around a loop on float32, for operands of 16 bits. Null where nothing needs a conversion.
 struct Conversions {
   std::array<CastLoop, most_operands> widen{};
   CastLoop narrow = nullptr;

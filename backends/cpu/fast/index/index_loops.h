@@ -37,8 +37,8 @@ PLEXAURA_CLONED void take_elements(const IndexedLines& at, const std::uint32_t* 
 PLEXAURA_CLONED void take_elements(const IndexedLines& at, const std::uint64_t* src, std::uint64_t* dst,
                                    std::int64_t begin, std::int64_t end);
 
-// Sets the selected elements of `dst` to the elements of `updates`, for groups begin to end - 1. The last index of a
-// line wins.
+// Sets the selected elements of `dst` to the elements of `updates`, for groups begin to end - 1. If a line
+// selects an element several times, its last update stays.
 PLEXAURA_CLONED void put_elements(const IndexedLines& at, const std::uint8_t* updates, std::uint8_t* dst,
                                   std::int64_t begin, std::int64_t end);
 PLEXAURA_CLONED void put_elements(const IndexedLines& at, const std::uint16_t* updates, std::uint16_t* dst,

@@ -41,7 +41,8 @@ std::shared_ptr<const Kernel> make_for(const MatrixProduct& product) {
       workspace);
 }
 
-// Multiplies two small matrices, for which calling a library takes longer than the product itself.
+// Multiplies two small matrices of float32, for which calling a library takes longer than the product itself. Also adds a
+// bias.
 class SmallMatMulSource final : public KernelSource {
  public:
   Denormals denormals() const override { return Denormals::flushed; }

@@ -5,8 +5,8 @@
 #include "backends/cpu/fast/winograd/winograd_loops.h"
 #include "backends/cpu/fast/winograd/winograd_transforms.h"
 
-// How the transforms of Winograd's convolutions read pixels and write points. They read and write memory themselves:
-// g++ 12 copies vectors in halves, and waits for the halves when it reads the copy.
+// Functions with which the transforms of Winograd's convolutions read pixels and write points. They pass addresses to the
+// transforms instead of vectors, because g++ 12 copies vectors in halves, and waits for the halves when it reads the copy.
 
 namespace plexaura::fast {
 

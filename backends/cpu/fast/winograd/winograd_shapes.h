@@ -6,7 +6,7 @@
 #include "backends/cpu/fast/winograd/winograd_loops.h"
 #include "core/ops/conv2d.h"
 
-// What Winograd's convolution and its gradient of the weights share outside of the loops.
+// Code that Winograd's convolution and its gradient of the weights share outside of the loops.
 
 namespace plexaura::fast {
 

@@ -44,7 +44,7 @@ struct Net {
   }
   void check_bits() const { CHECK(run(true) == run(false)); }
 
-  // Returns the numbers of ops of the chains.
+  // Returns the number of nodes of each chain.
   std::vector<std::size_t> chains() const {
     std::vector<ProgramOutput> outputs;
     for (const Node& node : results) outputs.push_back({.node = node});

@@ -13,7 +13,7 @@
 #include "tests/backends/cpu/agreement.h"
 #include "tests/support/backend_fixture.h"
 
-// What the tests of our Winograd kernels share.
+// Functions that the tests of our Winograd kernels share.
 
 namespace plexaura::testing::winograd {
 

@@ -51,7 +51,7 @@ std::string account_of(const AsyncServerOptions& options, const std::array<Life,
   return account;
 }
 
-// What the clients see. `behind`: values at two points of their steps, see the functions below. `rested`: the
+// The values that the clients see. `behind`: values at two points of their steps, see the functions below. `rested`: the
 // values of each client after it has rested.
 struct Pushed {
   std::array<Numbers, 2> behind;
