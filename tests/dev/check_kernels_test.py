@@ -24,7 +24,7 @@ def script(path, text):
 
 class CheckKernels(unittest.TestCase):
     def check(self, budget, code=CODE, registers=32, stack=0, columns=COLUMNS, names=(NAME, NAME), demangler=None,
-              sources=("copies",)):
+              sources=("copies",), options=()):
         """Returns the status and the output. `names` are those of the kernels whose resources and whose code are printed."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
@@ -39,7 +39,7 @@ class CheckKernels(unittest.TestCase):
                 (folder / f"{source}.cu").touch()
             (folder / "budgets").write_text(f"{columns}\n{budget}\n")
             done = subprocess.run([ROOT / "dev/check_kernels", folder, "--cuobjdump", folder / "cuobjdump", "--budgets",
-                                   folder / "budgets", "--kernels", folder], capture_output=True, text=True,
+                                   folder / "budgets", "--kernels", folder, *options], capture_output=True, text=True,
                                   env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
             return done.returncode, done.stdout + done.stderr
 
@@ -86,6 +86,25 @@ class CheckKernels(unittest.TestCase):
         self.assertEqual(self.check("copies . 16 - - 8 4 0.1 2 2\ncopies Clear 32 - - 8 4 0.5 1 1")[0], 0)
         self.finds(KERNEL + "needs 0.5 instructions an element; its budget is 0.1",
                    "copies . 32 - - 8 4 0.5 1 1\ncopies Clear - - - 8 4 0.1 - -")
+
+    def test_the_least_time_is_that_of_what_limits_a_kernel(self):
+        def last_cell(device, code=CODE, registers=32, budget="8 4"):
+            status, output = self.check(f"copies Clear - - - {budget} 99 - -", code, registers, options=("--device", device))
+            self.assertEqual(status, 0, output)
+            return output.splitlines()[0].split("\t")[-1]
+
+        # 32 bytes for 8 elements, at 3.0 and 4.3 TB/s.
+        self.assertEqual(last_cell("h100"), "1.33 ms by memory")
+        self.assertEqual(last_cell("h200"), "0.93 ms by memory")
+        # 304 instructions for 8 elements, at 132 * 128 in a clock of 1.755 GHz.
+        self.assertEqual(last_cell("h200", [*CODE[:3], *["FADD R4, R4, R5"] * 300, *CODE[3:]]), "1.28 ms by issue")
+        # One element in a round of 256 threads on a multiprocessor, each of which waits for 650 ns.
+        narrow = [text.replace("E.128", "E.U8") for text in CODE]
+        self.assertEqual(last_cell("h200", narrow, 255, "1 2"), "19.24 ms by waiting")
+
+    def test_a_device_of_another_architecture_ends_with_status_2(self):
+        self.stops("--device is 'a100'; the machine code is that of sm_90, so write one of: h100, h200", "copies Clear - - - - - - - -",
+                   options=("--device", "a100"))
 
     def test_a_table_that_cannot_be_read_ends_with_status_2(self):
         for line in ("copies Clear 32", "copies ( - - - - - - - -", "moves . - - - - - - - -"):
