@@ -45,6 +45,23 @@ void require_sequences(const Operand& query, const Operand& key, const Operand& 
   require(!options.scale || std::isfinite(*options.scale), "the scale must be a finite number");
 }
 
+// The mask and the scores [..., L, S] broadcast.
+void require_fitting_mask(const Operand& query, const Operand& key, const Operand& value,
+                          const Operand& mask) {
+  const std::int64_t queries = extent_from_end(query.node(), 2);
+  const std::int64_t keys = extent_from_end(key.node(), 2);
+  const auto fits = [&](std::int64_t axis, std::int64_t extent) {
+    if (mask.node().shape().rank() < axis) return true;
+    const std::int64_t own = extent_from_end(mask.node(), axis);
+    return own == 1 || own == extent;
+  };
+  require_that(
+      fits(1, keys) && fits(2, queries), attention, {query, key, value, mask},
+      fmt::format("the mask must have the shape [..., {}, {}], positions of the query and of the key, "
+                  "where an extent may also be 1; reshape it",
+                  queries, keys));
+}
+
 Node positions(Graph& graph, std::int64_t count, std::vector<std::int64_t> extents) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -120,6 +137,7 @@ Node scaled_dot_product_attention(Operand query, Operand key, Operand value, Ope
   const DType dtype = mask.node().dtype();
   require_that(dtype == DType::boolean || dtype == query.node().dtype(), attention, {query, key, value, mask},
                "the mask must be bool or have the query's dtype; use cast()");
+  require_fitting_mask(query, key, value, mask);
   require_that(!options.is_causal, attention, {query, key, value, mask},
                "takes a mask or is causal, not both; make the mask causal");
   const Graph::WithOrigin guard = origin_of_caller(query);

@@ -9,6 +9,7 @@
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
@@ -230,7 +231,7 @@ Node batch_norm_inference(Operand x, Operand scale, Operand shift, Operand mean,
   const auto at = x.where();
   if (!(options.epsilon > 0))
     throw UserError(fmt::format("{}: batch_norm_inference({}): epsilon must be above 0, not {}",
-                                to_string(Origin::at(at)), to_string(x.node().type()), options.epsilon));
+                                to_string(place_of_caller(x)), to_string(x.node().type()), options.epsilon));
   const Node deviation = sqrt({add(variance, {options.epsilon, at}), at});
   return normalise(x, scale, shift, mean, {div({1, at}, {deviation, at}), at});
 }

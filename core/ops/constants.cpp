@@ -12,10 +12,11 @@ namespace plexaura {
 
 namespace {
 
-void require_extent(std::string_view builder, std::int64_t extent, std::source_location where) {
+void require_extent(const Graph& graph, std::string_view builder, std::int64_t extent,
+                    std::source_location where) {
   if (extent < 0)
-    throw UserError(fmt::format("{}: {}: an extent must be 0 or more, not {}", to_string(Origin::at(where)),
-                                builder, extent));
+    throw UserError(fmt::format("{}: {}: an extent must be 0 or more, not {}",
+                                to_string(graph.origin_of(where)), builder, extent));
 }
 
 Tensor counted(std::int64_t count) {
@@ -27,17 +28,17 @@ Tensor counted(std::int64_t count) {
 }  // namespace
 
 Node iota(Graph& graph, std::int64_t count, DType dtype, std::source_location where) {
-  require_extent("iota", count, where);
+  require_extent(graph, "iota", count, where);
   const Tensor numbers = counted(count);
   const Tensor converted = numbers.cast(dtype);
   if (converted.cast(DType::int64) != numbers)
     throw UserError(fmt::format("{}: iota: {} cannot hold all whole numbers below {}; choose a wider dtype",
-                                to_string(Origin::at(where)), name_of(dtype), count));
+                                to_string(graph.origin_of(where)), name_of(dtype), count));
   return graph.constant(converted, where);
 }
 
 Node eye(Graph& graph, std::int64_t rows, std::int64_t columns, DType dtype, std::source_location where) {
-  require_extent("eye", std::min(rows, columns), where);
+  require_extent(graph, "eye", std::min(rows, columns), where);
   const Node row = reshape({iota(graph, rows, DType::int64, where), where}, {rows, 1});
   const Node is_diagonal = eq({row, where}, {iota(graph, columns, DType::int64, where), where});
   return cast({is_diagonal, where}, dtype);

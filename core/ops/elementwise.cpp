@@ -8,6 +8,7 @@
 #include "core/graph/graph.h"
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
+#include "core/ops/composed.h"
 #include "core/ops/functors.h"
 
 namespace plexaura {
@@ -65,8 +66,9 @@ void require_that(bool holds, std::string_view builder, std::initializer_list<Op
   std::vector<std::string> types;
   for (const Operand& operand : operands)
     if (!operand.is_number()) types.push_back(to_string(operand.node().type()));
-  throw UserError(fmt::format("{}: {}({}): {}", to_string(Origin::at(operands.begin()->where())), builder,
-                              fmt::join(types, ", "), rule));
+  const Operand& first = *operands.begin();
+  const Origin place = first.is_number() ? Origin::at(first.where()) : place_of_caller(first);
+  throw UserError(fmt::format("{}: {}({}): {}", to_string(place), builder, fmt::join(types, ", "), rule));
 }
 
 std::int64_t axis_of(std::string_view builder, const Operand& x, std::int64_t axis, std::int64_t rank) {

@@ -8,6 +8,7 @@
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/indices.h"
 #include "core/ops/shape.h"
@@ -80,7 +81,7 @@ Node embedding(Operand weights, Operand indices, std::optional<std::int64_t> pad
   const TensorType& type = weights.node().type();
   const TensorType& index_type = indices.node().type();
   const auto refuse = [&](const std::string& rule) {
-    throw UserError(fmt::format("{}: embedding({}, {}): {}", to_string(Origin::at(weights.where())),
+    throw UserError(fmt::format("{}: embedding({}, {}): {}", to_string(place_of_caller(weights)),
                                 to_string(type), to_string(index_type), rule));
   };
   if (type.dtype == DType::int64 && index_type.dtype != DType::int64)

@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void fail(const Operand& x, const Operand& scale, const Operand& shift,
                        const std::string& rule) {
-  throw UserError(fmt::format("{}: layer_norm({}, {}, {}): {}", to_string(Origin::at(x.where())),
+  throw UserError(fmt::format("{}: layer_norm({}, {}, {}): {}", to_string(place_of_caller(x)),
                               to_string(x.node().type()), to_string(scale.node().type()),
                               to_string(shift.node().type()), rule));
 }
@@ -73,7 +73,7 @@ Node layer_norm(Operand x, Operand scale, Operand shift, LayerNormOptions option
 Node standardise(Operand x, std::int64_t axes, LayerNormOptions options) {
   const auto require = [&](bool holds, const std::string& rule) {
     if (!holds)
-      throw UserError(fmt::format("{}: standardise({}): {}", to_string(Origin::at(x.where())),
+      throw UserError(fmt::format("{}: standardise({}): {}", to_string(place_of_caller(x)),
                                   to_string(x.node().type()), rule));
   };
   require(is_floating(x.node().dtype()), "the input must be floating; use cast()");

@@ -183,6 +183,22 @@ const WrongCases wrong({
     refused("other positions", {3, 4}, {5, 4}, {4, 2}, {"key and value must have equally many positions"}),
     refused("a mask of integers", DType::int32, {}, {"mask must be bool or have the query's dtype"}),
     refused("a mask and causal", DType::boolean, {.is_causal = true}, {"not both"}),
+    {"attention, a mask of samples instead of positions",
+     "scaled_dot_product_attention",
+     [](Graph& graph) {
+       const Node x = graph.input("x", {DType::float32, {2, 3, 4}});
+       const Node keys = graph.input("k", {DType::float32, {2, 5, 4}});
+       scaled_dot_product_attention(x, keys, keys, graph.input("m", {DType::boolean, {2, 5}}));
+     },
+     {"the mask must have the shape [..., 3, 5]", "reshape it"}},
+    {"attention, a mask of other keys",
+     "scaled_dot_product_attention",
+     [](Graph& graph) {
+       const Node x = graph.input("x", {DType::float32, {3, 4}});
+       const Node keys = graph.input("k", {DType::float32, {5, 4}});
+       scaled_dot_product_attention(x, keys, keys, graph.input("m", {DType::float32, {3}}));
+     },
+     {"the mask must have the shape [..., 3, 5]"}},
     {"attention, an infinite scale",
      "scaled_dot_product_attention",
      [](Graph& graph) {
