@@ -1,5 +1,6 @@
 #include <cmath>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -7,6 +8,7 @@
 #include "core/autodiff/gradients.h"
 #include "core/ops/binary.h"
 #include "core/ops/reduce.h"
+#include "models/layers/attention.h"
 #include "models/layers/batch_norm.h"
 #include "models/layers/convolution.h"
 #include "models/layers/embedding.h"
@@ -57,6 +59,22 @@ TEST_CASE("linear multiplies by the transposed weight and adds the bias") {
   Graph graph;
   const Node x = graph.input("x", {real, {1, 2}});
   check_close(run_graph(graph, store, {linear(x)}, {{"x", values({1, 2}, {1, -1})}})[0], {9, 19, 29});
+}
+
+TEST_CASE("an error of an op within a layer names the layer, and the line of its caller") {
+  layers::Embedding words{10, 4};
+  layers::MultiheadAttention attention{4, 2};
+  specs_of(words, DType::float32, "words");
+  specs_of(attention, DType::float32, "attention");
+  Graph graph;
+  const Node x = graph.input("x", {DType::float32, {2, 3, 4}});
+  const Node mask = graph.input("mask", {DType::int64, {3, 3}});
+  const int line = __LINE__ + 1;
+  const std::string of_words = user_error([&] { words(x); });
+  CHECK(of_words.starts_with(fmt::format("tests/models/layers_test.cpp:{} (words): embedding(", line)));
+  const std::string of_mask = user_error([&] { attention(x, {.mask = mask}); });
+  CHECK(of_mask.starts_with(
+      fmt::format("tests/models/layers_test.cpp:{} (attention): scaled_dot_product_attention(", line + 2)));
 }
 
 TEST_CASE("linear and convolution start within 1 / sqrt(inputs of an output)") {
