@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/device/transfer.h"
 #include "core/ops/binary.h"
 #include "tests/support/backend_fixture.h"
 

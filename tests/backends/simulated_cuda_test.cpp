@@ -10,6 +10,7 @@
 
 #include "backends/registry.h"
 #include "core/base/error.h"
+#include "core/device/transfer.h"
 #include "core/ops/gather.h"
 #include "core/ops/matmul.h"
 #include "core/ops/unary.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/device/transfer.h"
 #include "core/graph/print.h"
 #include "core/tensor/dispatch.h"
 

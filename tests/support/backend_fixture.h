@@ -62,8 +62,9 @@ class RegionRun {
   std::unique_ptr<Launch> launch_;
 };
 
-// Waits for everything that was enqueued on the stream. Throws the device's failure.
-void wait_for(Backend& backend, Stream stream = Stream::compute);
+// Waits for everything that was enqueued on the stream. Throws the device's failure. For the compute stream there
+// is plexaura::wait_for(backend).
+void wait_for(Backend& backend, Stream stream);
 
 // Returns numbers that are all different and exact in every floating dtype: 0.25, 0.5, ...
 Tensor counting(const TensorType& type, double start = 0.25, double step = 0.25);

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <thread>
 
+#include "core/device/transfer.h"
 #include "core/ops/binary.h"
 #include "core/ops/dropout.h"
 #include "core/ops/losses.h"
@@ -189,7 +190,7 @@ TEST_CASE("a recording runs when it is replayed, on what memory holds then") {
                 {counting(weight.type(), 1, 1), Tensor::scalar(0.5F)});
   run.output().write(counting(weight.type(), 9, 0));
   const auto recording = backend.record([&] { run.launch(); });
-  testing::wait_for(backend);
+  wait_for(backend);
   CHECK(run.output().read() == counting(weight.type(), 9, 0));
   for (const float changed : {2.0F, 3.0F}) {
     run.input(1).write(Tensor::scalar(changed));
@@ -226,7 +227,7 @@ TEST_CASE("a replay stands in the compute stream with all its copies") {
   const auto open = backend.make_event();
   open->hold(Stream::copy);  // the copy stream is held, but not the copies of the recording
   recording->replay();
-  testing::wait_for(backend);
+  wait_for(backend);
   open->signal();  // released before staging memory is allocated and freed, which may wait for the device
   CHECK(to.read() == counting(type));
   wait_for(backend, Stream::copy);
@@ -259,7 +260,7 @@ TEST_CASE("while recording, what a recording cannot hold is refused") {
     CAPTURE(i);
     CHECK_THROWS_WITH_AS(backend.record(forbidden[i]), doctest::Contains("while a segment is recorded"),
                          InternalError);
-    CHECK_NOTHROW(testing::wait_for(backend));
+    CHECK_NOTHROW(wait_for(backend));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device/transfer.h"
 #include "core/device/transfer_counts.h"
 #include "core/ops/losses.h"
 #include "core/ops/matmul.h"
