@@ -64,20 +64,25 @@ stand_in bin/lscpu 'echo "Flags: sse2 avx2 ${NEWER_FLAGS-avx512f}"'
 # meanwhile, one after another.
 AWAITED="end avx2" check 0 --ci
 expect "$(done_of 'install build|begin release|^checks')" "install build checks onnx begin release checks"
-expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin tsan end tsan begin cuda end cuda begin avx2 end avx2"
-expect "$(done_of ' (cuda|tsan)$')" "begin tsan end tsan install cuda begin cuda end cuda test tsan test cuda"
-expect "$(done_of test)" "test release test asan test tsan test cuda test avx2"
+expect "$(done_of 'begin|end')" "begin release end release begin asan end asan begin cuda end cuda begin tsan end tsan begin avx2 end avx2"
+expect "$(done_of ' (cuda|tsan)$')" "install cuda begin cuda end cuda begin tsan end tsan test cuda test tsan"
+expect "$(done_of test)" "test release test asan test cuda test tsan test avx2"
 expect "$(tail -1 said)" "21 passed, 0 failed"
 expect "$(grep -c "^    20.8 s  all tests of ops$" said)" 5  # one of each preset
 
 # Without AVX-512 another preset would test the kernels that release has tested.
 NEWER_FLAGS="" check 0 --ci
-expect "$(done_of test)" "test release test asan test tsan test cuda"
+expect "$(done_of test)" "test release test asan test cuda test tsan"
 grep -q "^avx2  *not run: this processor has no AVX-512" said || fail "nobody says that a preset is left out"
+
+# A slow machine tests what people use, and says what it leaves out.
+PLEXAURA_CI_SECONDS=0 check 0 --ci
+expect "$(done_of test)" "test release"
+expect "$(grep -c "not run: 0 minutes had passed; run tools/test --preset" said)" 4
 
 # A failed build ahead is reported, and its preset is not tested. The others continue.
 FAILS=asan check 1 --ci
-expect "$(done_of test)" "test release test tsan test cuda test avx2"
+expect "$(done_of test)" "test release test cuda test tsan test avx2"
 grep -q "^asan-build  *FAILED " said || fail "the build that failed is not in the table"
 
 # The same for a preset that is not built ahead.
