@@ -194,11 +194,11 @@ class ProgramTest(unittest.TestCase):
         return found
 
     def wait_for(self, done, within=60):
-        """Waits with a fifth of a processor at most, because tests run beside each other."""
+        """Waits with a tenth of a processor, because tests run beside each other."""
         patience, before = Patience(within), time.thread_time()
         while not done():
             self.assertFalse(patience.is_over(), f"it did not come within {within} s")
-            time.sleep(max(0.02, min(0.2, 4 * (time.thread_time() - before))))
+            time.sleep(max(0.02, min(0.2, 9 * (time.thread_time() - before))))
             before = time.thread_time()
 
     def write(self, name, text):
