@@ -181,6 +181,7 @@ class Churn(RejoinTest):
         self.wait_for_start(ranks, set())
         first, begin = self.ranks()[0].step, time.monotonic()
         time.sleep(seconds)
+        self.wait_for(lambda: self.ranks()[0].step > first)
         last, end = self.ranks()[0].step, time.monotonic()
         run.send_signal(signal.SIGTERM)
         self.end(run, 143)

@@ -336,8 +336,8 @@ class Hang(LaunchTest):
         agent = self.write("agent", f'#!/bin/sh\nip -n "$1" link show eth0 | grep -q LOWER_UP && exec {fake_hosts} "$@"\n')
         agent.chmod(0o755)
         self.environment["OMPI_MCA_plm_rsh_agent"] = str(agent)
-        program = self.command("mlp", *self.iris(*ENDLESS, "distributed.deadline_seconds=3"))
-        launcher = [SOURCE / "tools/run", "-n", 3, "--deadline", 5, "--restarts", 1, "--host"]
+        program = self.command("mlp", *self.iris(*ENDLESS, support.short_deadline(3)))
+        launcher = [SOURCE / "tools/run", "-n", 3, "--deadline", support.seconds(5), "--restarts", 1, "--host"]
         run = self.start(*program, launcher=[fake_hosts, "-n", 3, "--no-mpirun", "--", "bash", "-c", '"${@:1:8}" "$FAKE_HOSTS" "${@:9}"', "-", *launcher])
         self.wait_for(lambda: run.poll() == 77 or len(self.ranks()) == 3 and self.ranks()[0].saved > 0)
         if run.poll() == 77:
