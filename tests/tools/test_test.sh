@@ -72,6 +72,9 @@ FAILS=asan check 1 --ci
 expect "$(done_of test)" "test release test cuda test tsan test avx2"
 grep -q "^asan-build  *FAILED " said || fail "the build that failed is not in the table"
 
+FAILS=release check 1 --preset release --preset asan --preset tsan
+expect "$(done_of 'begin|test')" "begin release begin asan test asan begin tsan test tsan"
+
 # The faults that tests make happen are listed and counted, for one run only.
 for _ in 1 2; do check 0 --faults --preset release; done
 grep -q "^release-faults 2 of 3 faults ended as promised$" said || fail "the faults are not counted"
