@@ -4,9 +4,9 @@ import dataclasses
 import re
 
 CAPABILITY = 900      # the compute capability of machine_code.ARCHITECTURE, times 100
-CLOCK = 1.755e9       # clocks a second of an H100 and an H200 under load
+CLOCK = 1.755e9       # clocks a second of an H100 and an H200; assumed, as no kernel was timed on one
 LANES = 4 * 32        # instructions of threads that a multiprocessor can issue in a clock
-LATENCY = 650e-9      # seconds between a load and its value from the memory
+LATENCY = 650e-9      # seconds between a load and its value from the memory; assumed
 MOST_THREADS = 2048   # of a multiprocessor
 
 
