@@ -6,6 +6,7 @@
 
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/concat.h"
 #include "core/ops/constants.h"
 #include "core/ops/elementwise.h"
@@ -15,11 +16,6 @@
 namespace plexaura {
 
 namespace {
-
-Graph::WithOrigin origin_guard(const Operand& x) {
-  Graph& graph = x.node().graph();
-  return {graph, graph.origin_of(x.where())};
-}
 
 Node rolled(const Node& x, std::int64_t axis, std::int64_t shift) {
   const std::int64_t extent = x.shape()[axis];
@@ -88,7 +84,7 @@ Node triangle(std::string_view builder, const Operand& operand, std::int64_t dia
   const Node x = operand.node();
   const std::int64_t rank = x.shape().rank();
   require_that(rank >= 2, builder, {operand}, "needs two axes, rows and columns; reshape the operand");
-  const auto guard = origin_guard(operand);
+  const auto guard = origin_of_caller(operand);
   const std::int64_t rows = x.shape()[rank - 2];
   const std::int64_t columns = x.shape()[rank - 1];
   const std::int64_t offset = std::clamp(diagonal, -rows, columns);
@@ -100,7 +96,7 @@ Node triangle(std::string_view builder, const Operand& operand, std::int64_t dia
 
 Node flip(Operand x, std::vector<std::int64_t> axes) {
   axes = axes_of("flip", x, std::move(axes));
-  const auto guard = origin_guard(x);
+  const auto guard = origin_of_caller(x);
   Node result = x.node();
   for (std::int64_t axis = 0; axis < result.shape().rank(); ++axis)
     if (axes.empty() || std::ranges::binary_search(axes, axis))
@@ -112,7 +108,7 @@ Node roll(Operand x, std::vector<std::int64_t> shifts, std::vector<std::int64_t>
   const bool is_flat = axes.empty();
   require_that(shifts.size() == (is_flat ? 1 : axes.size()), "roll", {x},
                is_flat ? "needs exactly one shift if no axes are named" : "needs one shift for each axis");
-  const auto guard = origin_guard(x);
+  const auto guard = origin_of_caller(x);
   Node result = x.node();
   const std::vector<std::int64_t> extents = result.shape().extents();
   if (is_flat) return reshape(rolled(reshape(result, {result.shape().elements()}), 0, shifts[0]), extents);
@@ -127,7 +123,7 @@ Node pad(Operand x, const std::vector<AxisPadding>& widths, PadOptions options) 
   std::vector<std::int64_t> axes;
   for (const AxisPadding& width : widths) axes.push_back(width.axis);
   axes_of("pad", x, std::move(axes));
-  const auto guard = origin_guard(x);
+  const auto guard = origin_of_caller(x);
   Node result = x.node();
   for (AxisPadding width : widths) {
     width.axis = axis_of("pad", x, width.axis, result.shape().rank());
@@ -146,7 +142,7 @@ Node diagonal(Operand x, std::int64_t offset, std::int64_t row_axis, std::int64_
   const std::int64_t row = axis_of("diagonal", x, row_axis, rank);
   const std::int64_t column = axis_of("diagonal", x, column_axis, rank);
   require_that(row != column, "diagonal", {x}, "rows and columns must be two different axes");
-  const auto guard = origin_guard(x);
+  const auto guard = origin_of_caller(x);
   std::vector<std::int64_t> order;
   std::vector<std::int64_t> extents;
   for (std::int64_t axis = 0; axis < rank; ++axis)

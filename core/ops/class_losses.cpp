@@ -4,6 +4,7 @@
 
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/gather.h"
 #include "core/ops/indexing.h"
@@ -91,7 +92,7 @@ Node composed_cross_entropy(const Operand& logits, const Operand& labels, const 
   require_that(smoothing >= 0 && smoothing <= 1, loss, {logits, labels},
                fmt::format("label_smoothing must be from 0 to 1, not {}", smoothing));
   const Node x = logits.node();
-  const Graph::WithOrigin guard(x.graph(), x.graph().origin_of(logits.where()));
+  const Graph::WithOrigin guard = origin_of_caller(logits);
   if (!is_floating(labels.node().dtype()))
     return reduce_labelled(losses_of_labels(x, labels.node(), class_weights, options), labels.node(),
                            options);
@@ -119,7 +120,7 @@ WeightedLoss sum_and_weight(const Operand& logits, const Operand& labels, const 
                "returns a sum and its weight, so that a reduction has no effect; leave it out");
   options.reduction = Reduction::sum;
   const Node total = composed_cross_entropy(logits, labels, class_weights, options);
-  const Graph::WithOrigin guard(total.graph(), total.graph().origin_of(logits.where()));
+  const Graph::WithOrigin guard = origin_of_caller(logits);
   const Node indices = labels.node();
   const Node ones = logits.node().graph().constant(Tensor::scalar(1.0).cast(total.dtype()));
   const Node weights =
@@ -148,7 +149,7 @@ Node negative_log_likelihood(const Operand& log_probabilities, const Operand& la
   require_that(options.label_smoothing == 0, "nll", {log_probabilities, labels},
                "cannot smooth labels; call softmax_cross_entropy() with the logits");
   const Node x = log_probabilities.node();
-  const Graph::WithOrigin guard(x.graph(), x.graph().origin_of(log_probabilities.where()));
+  const Graph::WithOrigin guard = origin_of_caller(log_probabilities);
   const Node classes = indices_of_labels(labels.node(), options);
   const std::int64_t samples = x.shape()[0];
   Node losses = -reshape(take_along_axis(x, reshape(classes, {samples, 1}), 1), {samples});

@@ -12,6 +12,7 @@
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
 #include "core/ops/class_losses.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/labels.h"
 #include "core/ops/loss_support.h"
@@ -111,7 +112,7 @@ Node softmax_cross_entropy(Operand logits, Operand labels, CrossEntropyOptions o
   const bool has_targets = is_floating(labels.node().dtype()) && labels.node().type() == logits.node().type();
   if (has_targets || options.label_smoothing != 0) return composed_cross_entropy(logits, labels, {}, options);
   if (options.ignore && options.reduction == Reduction::mean) {
-    const Graph::WithOrigin guard(logits.node().graph(), logits.node().graph().origin_of(logits.where()));
+    const Graph::WithOrigin guard = origin_of_caller(logits);
     const Node losses = softmax_cross_entropy(logits.node(), labels.node(),
                                               {.reduction = Reduction::none, .ignore = options.ignore});
     return reduce_labelled(losses, labels.node(), options);

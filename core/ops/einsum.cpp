@@ -10,6 +10,7 @@
 #include "core/graph/graph.h"
 #include "core/ops/arrange.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
@@ -272,7 +273,7 @@ Node einsum(std::string_view equation, const std::vector<Operand>& operands) {
   if (operands.empty()) throw UserError("einsum of nothing: it needs at least one operand");
   for (const Operand& operand : operands) require_one_dtype("einsum", operands[0], operand);
   const Operand& first = operands[0];
-  const Graph::WithOrigin guard(first.node().graph(), first.node().graph().origin_of(first.where()));
+  const Graph::WithOrigin guard = origin_of_caller(first);
   const Equation parsed(equation, operands);
   const std::vector<Labelled> values = parsed.labelled();
   Labelled product = values[0];
@@ -292,7 +293,7 @@ Node tensordot(Operand a, Operand b, std::vector<std::int64_t> axes_a, std::vect
                fmt::format("{} axes of a cannot be paired with {} of b", axes_a.size(), axes_b.size()));
   axes_of("tensordot", a, axes_a);
   axes_of("tensordot", b, axes_b);
-  const Graph::WithOrigin guard(a.node().graph(), a.node().graph().origin_of(a.where()));
+  const Graph::WithOrigin guard = origin_of_caller(a);
   Labelled left{a.node(), Labels(static_cast<std::size_t>(a.node().shape().rank()))};
   Labelled right{b.node(), Labels(static_cast<std::size_t>(b.node().shape().rank()))};
   std::iota(left.labels.begin(), left.labels.end(), 0);

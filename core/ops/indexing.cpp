@@ -8,6 +8,7 @@
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/constants.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/gather.h"
@@ -44,7 +45,7 @@ Node spread_to(const Node& values, const Shape& x, std::int64_t axis, std::int64
 struct ScatterOperands {
   ScatterOperands(std::string_view builder, const Operand& target, const Operand& places,
                   const Operand& values, std::int64_t at)
-      : guard(target.node().graph(), target.node().graph().origin_of(target.where())), x(target.node()) {
+      : guard(origin_of_caller(target)), x(target.node()) {
     axis = axis_of(builder, target, at, x.shape().rank());
     updates = values.node_like(x);
     const Node given = places.node();

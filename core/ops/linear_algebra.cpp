@@ -11,6 +11,7 @@
 #include "core/ops/arrange.h"
 #include "core/ops/axes.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/constants.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
@@ -62,7 +63,7 @@ void require_factors(const TensorType& a, const TensorType& factors) {
 // of the caller as their origin.
 struct MatrixOperand {
   MatrixOperand(std::string_view builder, const Operand& a)
-      : guard(a.node().graph(), a.node().graph().origin_of(a.where())), dtype(a.node().dtype()) {
+      : guard(origin_of_caller(a)), dtype(a.node().dtype()) {
     require_floating_operand(builder, a);
     const Shape& shape = a.node().shape();
     require_that(shape.rank() >= 2 && shape[shape.rank() - 1] == shape[shape.rank() - 2], builder, {a},

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/reduce.h"
 #include "core/ops/unary.h"
@@ -21,8 +22,7 @@ void require_same_type(std::string_view loss, const Operand& a, const Operand& b
   throw UserError(fmt::format(
       "{}: {}({}, {}): both must have one type and shape, with the samples on axis 0; cast or reshape one of "
       "them",
-      to_string(a.node().graph().origin_of(a.where())), loss, to_string(a.node().type()),
-      to_string(b.node().type())));
+      to_string(place_of_caller(a)), loss, to_string(a.node().type()), to_string(b.node().type())));
 }
 
 // The sum divided by `count`, or by 1 if `count` is 0. 16-bit elements are summed in float32, since the sum
@@ -76,7 +76,7 @@ Node binary_cross_entropy_with_logits(Operand logits, Operand targets, Operand p
   const Node weight = pos_weight.node_like(logits.node());
   require_that(broadcasts_to(weight.shape(), shape), "binary_cross_entropy_with_logits", {logits, weight},
                "pos_weight must broadcast to the shape of the logits; reshape it");
-  const Graph::WithOrigin guard(logits.node().graph(), logits.node().graph().origin_of(logits.where()));
+  const Graph::WithOrigin guard = origin_of_caller(logits);
   const Node positive = mul_no_nan(softplus(neg(logits)), (weight - 1) * targets);
   return join_samples(sigmoid_cross_entropy(logits, targets) + positive, reduction);
 }

@@ -10,6 +10,7 @@
 #include "core/loops/types.h"
 #include "core/ops/axes.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/indexing.h"
 #include "core/ops/logic.h"
@@ -51,8 +52,7 @@ void require_not_empty(std::string_view builder, const Operand& x, std::int64_t 
 // The axis of a builder, and a guard that gives new nodes the line of its caller as their origin.
 struct OrderedAxis {
   OrderedAxis(std::string_view builder, const Operand& x, std::int64_t axis)
-      : from_front(axis_of(builder, x, axis, x.node().shape().rank())),
-        guard(x.node().graph(), x.node().graph().origin_of(x.where())) {}
+      : from_front(axis_of(builder, x, axis, x.node().shape().rank())), guard(origin_of_caller(x)) {}
   std::int64_t from_front;
   Graph::WithOrigin guard;
 };

@@ -7,6 +7,7 @@
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/lines.h"
 #include "core/ops/slice.h"
@@ -52,7 +53,7 @@ Node cumprod(Operand x, std::int64_t axis) {
   axis = axis_of("cumprod", x, axis, node.shape().rank());
   require_that(node.dtype() != DType::boolean, "cumprod", {x},
                "is defined for numbers, not for bool; use cast()");
-  const Graph::WithOrigin guard(node.graph(), node.graph().origin_of(x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(x);
   const SliceOptions first{.axis = axis, .stop = 1};
   const Node start = slice_grad(slice(node, first), node.shape()[axis], first);
   return linear_recurrence(node, start, {.axis = axis});

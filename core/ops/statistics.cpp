@@ -8,6 +8,7 @@
 
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/logic.h"
 #include "core/ops/shape.h"
@@ -130,7 +131,7 @@ Node prod(Operand x, ReduceOptions options) {
                "is defined for numbers, not for bool; use all()");
   const ReducedAxes of = reduction_of("prod", x, options);
   if (of.count == 0) return filled(x, of.result, 1);
-  const Graph::WithOrigin guard(x.node().graph(), x.node().graph().origin_of(x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(x);
   Node product = widened(x);
   for (const std::int64_t axis : of.axes) product = product_along(product, axis);
   return finished(product, x, of);
@@ -161,7 +162,7 @@ Node norm(Operand x, NormOptions options) {
   const bool chooses = std::isinf(options.p);
   require_that(!chooses || of.count > 0, "norm", {x},
                "an axis is empty, and has no largest or smallest element");
-  const Graph::WithOrigin guard(x.node().graph(), x.node().graph().origin_of(x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(x);
   const Node wide = widened(x);
   if (options.p == 0) return finished(sum(cast(ne(wide, 0), wide.dtype()), kept_axes(of)), x, of);
   const Node size = abs(wide);

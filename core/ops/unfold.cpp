@@ -7,6 +7,7 @@
 #include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/arrange.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/lines.h"
 #include "core/ops/shape.h"
@@ -107,7 +108,7 @@ Node im2col(Operand x, const Window2d& window) {
   const Shape shape = x.node().shape();
   require_that(shape.rank() == 4, "im2col", {x}, "needs the axes N, C, H and W; reshape the operand");
   const Size2d places = places_of("im2col", x, window, {shape[2], shape[3]});
-  const Graph::WithOrigin guard(x.node().graph(), x.node().graph().origin_of(x.where()));
+  const Graph::WithOrigin guard = origin_of_caller(x);
   const Size2d end = end_of(window);
   const Node padded = pad(x.node(), {{2, window.padding.h, end.h}, {3, window.padding.w, end.w}});
   const Node windows = permute(unfold(unfold(padded, along_h(window)), along_w(window)), {0, 1, 4, 5, 2, 3});
@@ -121,7 +122,7 @@ Node col2im(Operand columns, Size2d size, const Window2d& window) {
   require_that(
       shape.rank() == 3 && shape[1] % taps == 0 && shape[2] == places.h * places.w, "col2im", {columns},
       fmt::format("needs the shape [N, C {}, {}] for this window and size", taps, places.h * places.w));
-  const Graph::WithOrigin guard(columns.node().graph(), columns.node().graph().origin_of(columns.where()));
+  const Graph::WithOrigin guard = origin_of_caller(columns);
   const Node windows = permute(reshape(columns.node(), {shape[0], shape[1] / taps, window.kernel.h,
                                                         window.kernel.w, places.h, places.w}),
                                {0, 1, 4, 5, 2, 3});

@@ -5,6 +5,7 @@
 
 #include "core/graph/graph.h"
 #include "core/ops/binary.h"
+#include "core/ops/composed.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
@@ -50,7 +51,7 @@ Node cosine_similarity(Operand a, Operand b, std::int64_t axis, double epsilon) 
                "both must have one dtype; cast() one of them");
   require_that(epsilon > 0 && std::isfinite(epsilon), "cosine_similarity", {a, b},
                fmt::format("epsilon must be a finite number above 0, not {}", epsilon));
-  const Graph::WithOrigin guard(a.node().graph(), a.node().graph().origin_of(a.where()));
+  const Graph::WithOrigin guard = origin_of_caller(a);
   const DType wide = size_of(dtype) == 2 ? DType::float32 : dtype;
   const Node of_a = cast(a, wide);
   const Node of_b = cast(b, wide);
