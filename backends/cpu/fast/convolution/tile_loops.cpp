@@ -15,10 +15,10 @@ PLEXAURA_CLONES void add_tile(const portable::TileFactors<double>& factors, doub
   for (std::int64_t column = 0; column < factors.columns; column += lanes)
     multiply_panel<AddTo::terms, lanes, double>({.a = {factors.a, portable::tile_depth, 1},
                                                  .panel = factors.b + column,
-                                                 .panel_step = portable::tile_columns,
+                                                 .panel_step = portable::tile_step,
                                                  .inner = factors.depth,
                                                  .y = sum + column,
-                                                 .y_step = portable::tile_columns,
+                                                 .y_step = portable::tile_step,
                                                  .columns = lanes},
                                                 factors.rows, true);
 }
