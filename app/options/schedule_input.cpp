@@ -185,8 +185,8 @@ Plateau::Mode mode_of(const Section& yaml, const std::string& metric,
   if (given) return *given == "max" ? Plateau::max : Plateau::min;
   if (const auto mode = mode_by_name(metric)) return *mode;
   throw yaml.error(
-      "mode", fmt::format("is missing, and does not follow from the name '{}' of the metric; give max if it "
-                          "is to rise, and otherwise min",
+      "mode", fmt::format("is missing, and does not follow from the name '{}' of the metric; give max if "
+                          "larger values are better, and otherwise min",
                           metric));
 }
 

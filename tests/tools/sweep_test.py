@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / "tools/runs_parts"), str(ROOT / "tools")]
 from trials import list_of, make_trials  # noqa: E402
 
 # Accuracy is the learning rate less a hundredth of the fold. It counts its starts in the file `starts`, fails at the learning rate `bad`,
-# and with `wait` it waits for a signal after it has saved. With `goal` its first epoch is the best one by the metric dice, which is to rise,
+# and with `wait` it waits for a signal after it has saved. With `goal` its first epoch is the best one by the metric dice, of which larger values are better,
 # and the checkpoint of that epoch has another step than the log. With `logs=no` it writes no log.
 PROGRAM = """#!/usr/bin/env python3
 import json, pathlib, signal, struct, sys

@@ -18,7 +18,7 @@ stand_in tests/fuzz/letters.sh 'echo "fuzz $*" >> "$LOG"'
 stand_in tests/fuzz/onnx.sh 'echo "fuzz onnx $*" >> "$LOG"'
 stand_in tests/fuzz/data.sh 'echo "fuzz data $*" >> "$LOG"'
 stand_in tests/package/debian/packages_test.sh 'echo packages >> "$LOG"'
-stand_in tests/package/easybuild_test.sh 'echo easybuild >> "$LOG"'
+stand_in tests/package/easybuild_test.sh 'echo easybuild >> "$LOG"; [ -z "${LACKS_LMOD-}" ] || { echo "skipped: Lmod is not installed"; exit 77; }'
 stand_in tests/package/conan_test.sh 'echo conan >> "$LOG"'
 echo 'import os; print("kills", os.environ["PLEXAURA_FAULT_SEEDS"], file=open(os.environ["LOG"], "a"))' > tests/programs/packing.py
 stand_in bin/cmake '
@@ -88,6 +88,11 @@ expect "$(head -1 log)" "install build fuzz deb easybuild clang aarch64"
 expect "$(done_of '^(begin|test|fuzz|parquet|kills) |^(packages|easybuild|conan)$')" "begin baseline test baseline begin clang test clang begin aarch64 test aarch64 fuzz build-baseline 600 fuzz onnx build-baseline 300 fuzz data build-baseline 180 begin baseline parquet tests/tools/pack_parquet_test.py . build-baseline packages easybuild conan begin baseline kills 20"
 expect "$(tail -1 build/test-logs/extended.log)" "20 passed, 0 failed"
 grep -qE "^$(date -u +%Y)-[0-9-]+T[0-9:]+Z " build/test-logs/extended.log || fail "there is no date"
+
+# What is skipped is neither a success nor a failure.
+LACKS_LMOD=1 check 0 --extended
+grep -q "^easybuild  *not run: Lmod is not installed$" said || fail "nobody says what was skipped"
+expect "$(tail -1 said)" "19 passed, 0 failed"
 
 # The plugin for CUDA must be complete.
 LACKING="-- The plugin for GPUs is built without NCCL, so that it is found missing" check 1 --preset cuda

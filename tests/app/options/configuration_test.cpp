@@ -290,7 +290,7 @@ TEST_CASE("a rate names its key, and the peak where it is above that") {
   CHECK(refusal("optimizer: {name: sgd, learning_rate: 0.1}, goal: {metric: coverage}")
             .ends_with(
                 "training.goal.mode is missing, and does not follow from the name 'coverage' of the metric; "
-                "give max if it is to rise, and otherwise min"));
+                "give max if larger values are better, and otherwise min"));
   CHECK(refusal("optimizer: {name: sgd, learning_rate: 0.1}, goal: {patience: 3}")
             .find("training.goal.patience has no effect here") != std::string::npos);
   CHECK(refusal("optimizer: {name: sgd, learning_rate: 1e-46}")

@@ -98,7 +98,7 @@ TEST_CASE("options of a plateau outside their range are named") {
   CHECK(text({.min_lr = 0.2}) == start + "min_lr = 0.2; it must be a number from 0 to the peak");
 }
 
-TEST_CASE("the name of a metric says whether it is to rise") {
+TEST_CASE("the name of a metric says whether larger values are better") {
   for (const char* rising :
        {"accuracy", "accuracy_top5", "r2", "f1_macro", "exact_match", "psnr", "mean_iou", "pixel_accuracy"})
     CHECK(mode_by_name(rising) == Plateau::max);
