@@ -6,6 +6,7 @@
 #include "app/check_run.h"
 #include "app/choices/automatic_compression.h"
 #include "app/choices/automatic_exchange.h"
+#include "app/choices/automatic_precision.h"
 #include "app/choices/device_exchange.h"
 #include "app/choices/kernel_choice.h"
 #include "app/choices/shared_cores.h"
@@ -72,8 +73,9 @@ std::string_view difference_of(const Trainer& trainer) {
 }
 
 // Returns a remark for users who expect more speed from 16-bit floats on a CPU.
-std::string remark_on_speed(const ArenaTypes& types, const Backend& backend) {
-  if (!types.is_mixed() || !backend.info().host_memory) return {};
+std::string remark_on_speed(const RunOptions& options, const Backend& backend) {
+  const ArenaTypes& types = options.types;
+  if (!types.is_mixed() || options.finds_precision || !backend.info().host_memory) return {};
   return fmt::format(
       "training.precision {} needs less memory than float32; on a CPU it is not faster where operations "
       "convert their operands to float32",
@@ -197,7 +199,7 @@ int train(const CommandLine& line, const Roles& roles, const Communicator& excha
   std::optional<Rebroadcast> realigning;
   if (!unlike.empty()) strategy = realign(strategy, ranks, setup.options.rebroadcast_every, realigning);
   report->say(choice.remark);
-  report->say(remark_on_speed(setup.options.types, *backend));
+  report->say(remark_on_speed(setup.options, *backend));
   report->say(remark_on_shared_cores(ranks, roles.number(), backend->info().host_memory));
   for (const ChoiceReport& choice : setup.choices) say_choice(*report, choice);
   Survivors survivors(roles, strategy, setup.options, backend->info().kind, files_of(line));
@@ -307,6 +309,15 @@ void decide_on_hosts(Communicator& exchange, const CommandLine& line, bool has_s
   if (!has_spares) setup.choices.push_back(decide_exchange(exchange, parameters, setup.options));
 }
 
+// Returns the step by which `training.precision: auto` is decided. `trainers` is the number of ranks that train.
+StepToTime step_to_time(const Setup& setup, int trainers) {
+  const TrainerOptions& options = setup.options.trainer;
+  const std::int64_t batch =
+      setup.data.stream ? options.batch_size : std::min(options.batch_size, setup.data.train->size());
+  const BatchPlan plan{batch, batch, trainers, options.micro_batches};
+  return {*setup.model, parameters_of(setup), setup.data.train->fields(), plan.micro_batch_sizes(0).back()};
+}
+
 // Sets the options of a run that depend on the ranks instead of the file.
 void fit_to_ranks(const Communicator& ranks, const Communicator& exchange, RunOptions& options) {
   if (ranks.outlives_ranks()) options.strategy.update = BucketSum::Update::by_step;
@@ -328,6 +339,9 @@ int with_limit_of_memory(const Setup& setup, const Phase& phase) {
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
+  if (setup.options.finds_precision)
+    setup.choices.push_back(
+        decide_precision(line, ranks, step_to_time(setup, ranks.size() - spares), setup.options));
   // Gradients have a communicator of their own, apart from that of collective ops in a graph. So the order of calls on
   // one communicator does not depend on the calls on the other.
   const bool is_spare = ranks.rank() >= ranks.size() - spares;
@@ -352,7 +366,9 @@ int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, in
   if (trial_of(line) != nullptr)  // reached by all ranks: a trial has no spares
     together(ranks, "reading the configuration", [&] { check_all_train(line, roles, setup); });
   if (roles.trainers() + spares < ranks.size()) {
+    const ArenaTypes chosen = setup.options.types;
     together(ranks, "reading the configuration", [&] { read_run_options(setup, line, roles.trainers()); });
+    setup.options.types = chosen;
     fit_to_ranks(ranks, *exchange, setup.options);
   }
   if (roles.serves()) return serve(line, roles, *strategy, setup);

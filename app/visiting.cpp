@@ -187,6 +187,12 @@ void check_visiting(const CommandLine& line, const Communicator& ranks, const Co
                             fmt::format("is '{}', which has no parameter server, and {} is given; choose "
                                         "async-server or downpour, or leave the option out",
                                         name, option));
+  if (const Section training = config.section("training");
+      training.has("precision") && training.text("precision") == "auto")
+    throw training.error(
+        "precision", fmt::format("is 'auto', and with {} the server and its clients must have the same one; "
+                                 "give float32 or bfloat16",
+                                 option));
   distributed.refuse({"servers", "group", "max_staleness", "client", "on_loss"},
                      fmt::format("with {} each client is a job of its own", option));
 }

@@ -114,6 +114,9 @@ struct Bench {
         tuner(options.plan || options.no_kernels ? Tuning::off : run.tuning) {
     store.set_types(run.types);
     for (const char* section : {"model", "training"}) config.section(section).check_all_used();
+    if (run.finds_precision)
+      throw config.section("training")
+          .error("precision", "is auto, and the bench times one precision; give float32 or bfloat16");
     std::vector<std::int64_t> shape{batch};
     shape.insert(shape.end(), sample.begin(), sample.end());
     if (model->info().task == Task::language_model)

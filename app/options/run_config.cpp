@@ -83,6 +83,8 @@ std::int64_t batch_size_of(const Section& training, const TrainingInput& input) 
 
 void read_training(const Section& training, TrainingInput input, RunOptions& run) {
   read_keys(training, training_keys(input, run));
+  run.types = input.precision.types;
+  run.finds_precision = input.precision.is_auto;
   TrainerOptions& trainer = run.trainer;
   trainer.batch_size = batch_size_of(training, input);
   if (input.memory) trainer.memory = bytes_in(training, "memory", *input.memory);

@@ -19,6 +19,13 @@ inline constexpr std::int64_t largest_batch = std::int64_t{1} << 31;
 // The largest number of epochs that a configuration may have.
 inline constexpr std::int64_t most_epochs = 1'000'000'000;
 
+// The value of training.precision.
+struct PrecisionInput {
+  ArenaTypes types = {};
+  bool is_auto = false;
+  bool operator==(const PrecisionInput&) const = default;
+};
+
 // Values of the section `training` from which several options are computed.
 struct TrainingInput {
   std::int64_t samples = 0;  // number of samples of an epoch; 0: it is not known, or does not matter
@@ -27,6 +34,7 @@ struct TrainingInput {
   std::optional<std::int64_t> batch_per_rank = {};
   double learning_rate = 0;  // learning rate for a batch of base_batch_size
   std::int64_t base_batch_size = 1;
+  PrecisionInput precision = {};
   std::vector<Section> groups = {};  // sections of `groups`, which group_keys() reads
   ScheduleInput schedule = {};
   std::optional<std::string> goal_metric = {};  // metric of the goal; empty: no epochs are compared

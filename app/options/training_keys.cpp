@@ -95,11 +95,14 @@ std::vector<Key> training_keys(TrainingInput& input, RunOptions& run) {
        .range = {.minimum = 0},
        .meaning = "seed of weights, order of samples, augmentation and dropout"},
       {.name = "precision",
-       .into = one_of(run.types, {{"float32", ArenaTypes::all(DType::float32)},
-                                  {"float64", ArenaTypes::all(DType::float64)},
-                                  {"bfloat16", ArenaTypes::mixed(DType::bfloat16)},
-                                  {"float16", ArenaTypes::mixed(DType::float16)}}),
-       .meaning = "`bfloat16` and `float16` are [mixed](#mixed-precision)"},
+       .into = one_of(input.precision, {{"float32", {ArenaTypes::all(DType::float32)}},
+                                        {"float64", {ArenaTypes::all(DType::float64)}},
+                                        {"bfloat16", {ArenaTypes::mixed(DType::bfloat16)}},
+                                        {"float16", {ArenaTypes::mixed(DType::float16)}},
+                                        {"auto", {ArenaTypes::all(DType::float32), true}}}),
+       .meaning =
+           "`bfloat16` and `float16` are [mixed](#mixed-precision); `auto` times a step in `float32` and in "
+           "`bfloat16`, and trains in [the faster one](#the-faster-precision)"},
       {.name = "freeze",
        .into = &run.freeze,
        .meaning = "patterns of the parameters that are not trained, as `--skip` has them: `['layer1.*']`; "

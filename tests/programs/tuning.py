@@ -190,5 +190,43 @@ class Exchange(MeasuringTest):
         self.assertFalse(self.kept.exists())
 
 
+class Precision(ProgramTest):
+    """training.precision: auto. Which precision is faster depends on the processor."""
+
+    AUTO = "training.precision=auto"
+
+    def test_it_trains_as_with_the_precision_that_it_names(self):
+        for ranks in (1, 2) if support.HAS_MPI else (1,):
+            said = self.run_ranks(ranks, "convnet", *self.cnn(self.AUTO, "output.dir=auto"), "--log", "log").out
+            taken = re.search(r"^training.precision is auto and takes (float32|bfloat16); (\d+) samples take \S+ \S+ in float32 and \S+ \S+ in bfloat16$",
+                              said, re.MULTILINE)
+            self.assertTrue(taken, said)
+            self.assertEqual(int(taken[2]), 10 // ranks)
+            event = next(line for line in self.log("log") if line.get("event") == "precision")
+            self.assertEqual(event["precision"], "bfloat16" if event["bfloat16_seconds"] <= 0.95 * event["float32_seconds"] else "float32")
+            self.assertEqual(event["precision"], taken[1])
+            self.run_ranks(ranks, "convnet", *self.cnn(f"training.precision={taken[1]}", "output.dir=named"))
+            self.assertEqual(self.weight_bytes("auto"), self.weight_bytes("named"))
+            shutil.rmtree(self.folder / "auto")
+            shutil.rmtree(self.folder / "named")
+
+    def test_a_resumed_run_keeps_it(self):
+        for taken in ("float32", "bfloat16"):
+            named = self.cnn(f"training.precision={taken}", f"output.dir={taken}")
+            self.run_ranks(1, "convnet", *named, "--steps", 3)
+            said = self.run_ranks(1, "convnet", *self.cnn(self.AUTO, f"output.dir={taken}"), "--resume", "--log", f"{taken}.log").out
+            self.assertIn(f"training.precision is auto and continues with {taken}, as in the checkpoint\n", said)
+            self.assertIn({"event": "precision", "precision": taken}, self.log(f"{taken}.log"))
+            self.run_ranks(1, "convnet", *self.cnn(f"training.precision={taken}", "output.dir=whole"), "--replace")
+            self.assertEqual(self.weight_bytes(taken), self.weight_bytes("whole"))
+
+    def test_what_measures_nothing(self):
+        self.assertIn("training.precision is auto; --dry-run measures nothing and shows float32\n",
+                      self.run_ranks(1, "convnet", *self.cnn(self.AUTO), "--dry-run").out)
+        refused = self.run_one("mlp", *self.iris(self.AUTO, "distributed.strategy=async-server"), "--serve", "127.0.0.1:0", status=2)
+        self.assertIn("training.precision is 'auto', and with --serve the server and its clients must have the same one; give float32 or bfloat16",
+                      refused.err)
+
+
 if __name__ == "__main__":
     support.main()

@@ -24,6 +24,7 @@ constexpr const char* strategy_ranks_name = "run.strategy_ranks";
 // These are keys in the metadata of a state: the checksum of its weights, whether samples are shuffled, the
 // kernels and their times, the compression, and the size of a bucket.
 const std::string weights_key = "weights";
+const std::string precision_key = "precision";
 const std::string shuffle_key = "shuffle";
 const std::string kernels_key = "kernels";
 const std::string kernel_times_key = "kernel_times";
@@ -75,7 +76,7 @@ Tensor vector_of(std::span<const double> numbers) {
 SafeTensors state_of(const ParameterStore& store, const RunState& state, std::string weights) {
   SafeTensors file;
   file.metadata = {{"optimizer", state.optimizer},
-                   {"precision", std::string(name_of(store.types().precision()))},
+                   {precision_key, std::string(name_of(store.types().precision()))},
                    {weights_key, std::move(weights)}};
   if (state.shuffle) file.metadata[shuffle_key] = *state.shuffle ? "true" : "false";
   if (!state.kernels.empty()) file.metadata[kernels_key] = state.kernels;
@@ -265,7 +266,7 @@ void require_same_run(const fs::path& path, const Metadata& metadata, const RunS
     if (found == metadata.end()) fail_untold(path, name);
     return found->second;
   };
-  require_same(path, "training.precision", text("precision"), name_of(precision));
+  require_same(path, "training.precision", text(precision_key), name_of(precision));
   require_same_optimizer(path, text("optimizer"), now.optimizer);
 }
 
@@ -437,6 +438,10 @@ std::string kernel_times_of_newest(const fs::path& directory) {
 
 std::string compression_of_newest(const fs::path& directory) {
   return text_of_newest(directory, compression_key);
+}
+
+std::string precision_of_newest(const fs::path& directory) {
+  return text_of_newest(directory, precision_key);
 }
 
 std::optional<RunState> load_checkpoint(const fs::path& directory, ParameterStore& store,

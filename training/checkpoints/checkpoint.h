@@ -98,4 +98,7 @@ std::string kernel_times_of_newest(const std::filesystem::path& directory);
 // Returns RunState::compression of the newest checkpoint, under the same conditions as kernel_times_of_newest().
 std::string compression_of_newest(const std::filesystem::path& directory);
 
+// Returns the name of the precision of the newest checkpoint, under the same conditions as kernel_times_of_newest().
+std::string precision_of_newest(const std::filesystem::path& directory);
+
 }  // namespace plexaura
