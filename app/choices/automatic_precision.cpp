@@ -85,17 +85,22 @@ class AutomaticPrecision final : public RankChoice<std::string> {
   std::string name_of(const std::string& precision) const override { return precision; }
   std::string kept_name() override { return stored_; }
 
-  // Only rank 0 measures, because ranks on one host would disturb each other.
+  // Only rank 0 measures, because ranks on one host would disturb each other. All know its times, because any of them
+  // may report.
   std::string judge() override {
     const std::vector<KernelChoice> kernels = kernel_choices();
-    std::string name;
     on_rank_0(ranks_, "measuring the precision", [&] {
       const std::unique_ptr<Backend> backend = open_backend(line_.backend);
       times_.float32 = seconds_in("float32", *backend, kernels[0].tuner.get());
       times_.bfloat16 = seconds_in("bfloat16", *backend, kernels[1].tuner.get());
-      name = times_.faster();
     });
-    return ranks_.gather_all(name, "the precision").front();
+    times_.float32 = of_rank_0(times_.float32);
+    times_.bfloat16 = of_rank_0(times_.bfloat16);
+    return times_.faster();
+  }
+
+  double of_rank_0(double seconds) {
+    return std::stod(ranks_.gather_all(fmt::format("{}", seconds), "the times of precisions").front());
   }
 
   // A tuner serves one set of programs.

@@ -210,6 +210,14 @@ class Precision(ProgramTest):
             shutil.rmtree(self.folder / "auto")
             shutil.rmtree(self.folder / "named")
 
+    @unittest.skipUnless(support.HAS_MPI, "built without MPI")
+    def test_a_rank_that_did_not_measure_reports(self):
+        """Rank 0 serves, and rank 1 reports."""
+        said = self.run_ranks(3, "convnet", *self.cnn(self.AUTO, "output.dir=", "distributed.strategy=async-server"), "--log", "log").out
+        self.assertRegex(said, "(?m)^training.precision is auto and takes (float32|bfloat16); 4 samples take ")
+        event = next(line for line in self.log("log") if line.get("event") == "precision")
+        self.assertGreater(min(event["float32_seconds"], event["bfloat16_seconds"]), 0)
+
     def test_a_resumed_run_keeps_it(self):
         for taken in ("float32", "bfloat16"):
             named = self.cnn(f"training.precision={taken}", f"output.dir={taken}")
