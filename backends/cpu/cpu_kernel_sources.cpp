@@ -47,6 +47,8 @@ std::vector<std::unique_ptr<const KernelSource>> cpu_kernel_sources() {
   sources.push_back(fast::make_widened_source(onednn::make_convolution_source()));
   sources.push_back(fast::make_widened_source(onednn::make_matmul_source()));
 #endif
+  sources.push_back(fast::make_widened_source(fast::make_winograd_source()));
+  sources.push_back(fast::make_widened_source(fast::make_winograd_weight_grad_source()));
   sources.push_back(fast::make_widened_source(fast::make_batch_norm_source()));
   sources.push_back(fast::make_widened_source(fast::make_small_matmul_source()));
   sources.push_back(fast::make_widened_source(fast::make_pool_source(DType::float32)));

@@ -117,6 +117,19 @@ TEST_CASE("convolutions of 16 bits are computed in float32 and rounded once") {
     }
 }
 
+TEST_CASE("convolutions of 16 bits are offered by Winograd's tiles too") {
+  const Build build = [](const Node& x, const Node& w) { return conv2d(x, w, {.padding = {1, 1}}); };
+  Graph graph;
+  const Node x = graph.input("x", {DType::bfloat16, {4, 32, 16, 16}});
+  const Node y = build(x, graph.input("w", {DType::bfloat16, {64, 32, 3, 3}}));
+  const std::vector<Node> of_y =
+      gradients(sum(cast(y, DType::float32)), {x, Node(graph, graph.record(y.value().node).inputs[1])});
+  for (const Node& node : {y, of_y[0], of_y[1]})
+    CHECK(std::ranges::any_of(
+        offers(node), [](const Candidate& of) { return of.implementation == "fast winograd in float32"; }));
+  check_one_rounding({4, 32, 16, 16}, {64, 32, 3, 3}, build);
+}
+
 TEST_CASE("products of 16 bits are computed in float32 and rounded once") {
   for (const std::int64_t size : {3, 70}) {
     CAPTURE(size);
