@@ -13,8 +13,7 @@ using namespace plexaura;
 
 constexpr std::int64_t letters = 128, context = 64, width = 64, batch = 16;
 
-class Gpt : public Module {
- public:
+struct Gpt : Module {
   void members(MemberVisitor& visit) override {
     visit("words", words);
     visit("positions", positions);
@@ -29,7 +28,6 @@ class Gpt : public Module {
     return reshape(out(blocks(x, {.is_causal = true})), {-1, letters});
   }
 
- private:
   static layers::TransformerOptions options() {
     return {.feedforward = 4 * width, .dropout = 0, .activation = "gelu", .norm_first = true};
   }

@@ -14,8 +14,7 @@ using namespace plexaura;
 
 constexpr std::int64_t letters = 128, length = 32, hidden = 128, batch = 16;
 
-class Writer : public Module {
- public:
+struct Writer : Module {
   void members(MemberVisitor& visit) override {
     visit("words", words);
     visit("lstm", lstm);
@@ -30,7 +29,6 @@ class Writer : public Module {
     return found;
   }
 
- private:
   layers::Embedding words{letters, 32};
   layers::Lstm lstm{32, hidden};
   layers::Linear out{hidden, letters};

@@ -8,8 +8,7 @@ using namespace plexaura;
 
 // Adds two paths from the measurements to the species with a learned weight: a straight one and one with a
 // hidden layer.
-class Flowers : public Module {
- public:
+struct Flowers : Module {
   void members(MemberVisitor& visit) override {
     visit("hidden", hidden);
     visit("out", out);
@@ -23,7 +22,6 @@ class Flowers : public Module {
     return deep + mix.in(deep.graph()) * straight(x);
   }
 
- private:
   layers::Linear hidden{4, 16};
   layers::Linear out{16, 3};
   layers::Linear straight{4, 3, {.bias = false}};

@@ -57,6 +57,7 @@
 #include "core/ops/subscript.h"
 #include "core/ops/trigonometry.h"
 #include "core/ops/unary.h"
+#include "core/ops/unary_op_of.h"
 #include "core/ops/unfold.h"
 #include "core/ops/vector_losses.h"
 #include "core/ops/vectors.h"

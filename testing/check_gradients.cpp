@@ -157,12 +157,19 @@ std::string text_of(const GradientEntry& entry) {
   return text + "\n";
 }
 
+// Returns the number of first or second derivatives that were compared, and how well they agree.
+std::string text_of_errors(std::string_view order, std::int64_t compared, double worst) {
+  if (compared == 0) return fmt::format("no {} derivatives compared", order);
+  if (worst == 0) return fmt::format("{} {} derivatives agree up to rounding", compared, order);
+  return fmt::format("{} {} derivatives compared, worst relative error {:.1e}", compared, order, worst);
+}
+
 }  // namespace
 
 std::string to_string(const GradientReport& report) {
   std::string text =
-      fmt::format("{} derivatives compared; worst relative error {:.1e}, of second derivatives {:.1e}\n",
-                  report.compared, report.worst, report.worst_second);
+      fmt::format("{}; {}\n", text_of_errors("first", report.compared - report.compared_second, report.worst),
+                  text_of_errors("second", report.compared_second, report.worst_second));
   if (report.not_checkable > 0)
     text += fmt::format(
         "  not checkable: {} derivatives, where rounding of the function's values explains up to "
@@ -206,6 +213,10 @@ GradientReport check_gradients(const BuildFunction& build, const std::vector<Ten
                                Backend& backend, const GradientOptions& options) {
   CheckedFunction function;
   build_function(function, build, inputs);
+  if (count_floating(inputs) == 0)
+    throw UserError(
+        "check_gradients: no input is floating, so that there is nothing to compare; give the inputs to "
+        "differentiate as float64");
   const std::vector<NodeId> forward = nodes_between(function.inputs.nodes, function.outputs);
   GradientReport report = check_function(function, build, inputs, backend, options);
   if (report.passed) return report;

@@ -61,10 +61,12 @@ struct GradientEntry {
 
 struct GradientReport {
   bool passed = true;
-  std::int64_t compared = 0;  // number of derivatives that were compared
-  // The largest relative error of first derivatives; infinite if a derivative is not a number.
+  std::int64_t compared = 0;         // number of derivatives that were compared, first and second ones
+  std::int64_t compared_second = 0;  // number of the second ones among them
+  // The largest relative error of first derivatives, without the part that rounding of the function's values explains: 0
+  // if rounding explains all errors, infinite if a derivative is not a number.
   double worst = 0;
-  double worst_second = 0;         // largest relative error of second derivatives
+  double worst_second = 0;         // the same of second derivatives
   std::int64_t not_checkable = 0;  // number of derivatives whose error is explained by rounding alone
   // The largest error that rounding explains among the derivatives of `not_checkable`, as a fraction of the
   // largest gradient.
@@ -95,7 +97,8 @@ std::string to_string(const GradientReport& report);
 // or if a vjp threw an exception. After a failure, each op is checked by itself at the values that it
 // receives, to find the op whose gradient is wrong.
 //
-// Floating inputs must be float64. Other inputs are held fixed, and a gradient for one of them is a failure.
+// Floating inputs must be float64, and there must be one. Other inputs are held fixed, and a gradient for one of them is a
+// failure.
 // Saved outputs are not differentiated. The graph is built for training; inference mode and dtypes other than
 // float64 are not checked.
 GradientReport check_gradients(const BuildFunction& build, const std::vector<Tensor>& inputs,

@@ -124,7 +124,7 @@ class Level {
       }
     }
     for (Move& move : everything) move.amount = random_.between(-1, 1);
-    courses.push_back({std::move(everything), all_inputs, ""});
+    if (!everything.empty()) courses.push_back({std::move(everything), all_inputs, ""});
     return courses;
   }
 
@@ -294,6 +294,7 @@ class Level {
     double& worst = is_second() ? report_.worst_second : report_.worst;
     worst = std::max(worst, entry.error);
     ++report_.compared;
+    report_.compared_second += is_second();
     if (entry.error <= entry.limit) return;
     if (is_second()) entry.check = "second " + entry.check;
     report_.passed = false;

@@ -207,13 +207,16 @@ CaseReport check_op(const OpCase& op_case, Backend& oracle) {
   return report;
 }
 
+CaseReport check_backend(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle) {
+  CaseReport report = check_forward(op_case, dtype, backend);
+  if (op_case.differentiable) report.merge(check_backward(op_case, dtype, backend, oracle));
+  report.merge(check_padding(op_case, dtype, backend));
+  return report;
+}
+
 CaseReport check_backend(const OpCase& op_case, Backend& backend, Backend& oracle) {
   CaseReport report;
-  for (const DType dtype : op_case.dtypes) {
-    report.merge(check_forward(op_case, dtype, backend));
-    if (op_case.differentiable) report.merge(check_backward(op_case, dtype, backend, oracle));
-    report.merge(check_padding(op_case, dtype, backend));
-  }
+  for (const DType dtype : op_case.dtypes) report.merge(check_backend(op_case, dtype, backend, oracle));
   return report;
 }
 

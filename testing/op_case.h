@@ -92,7 +92,8 @@ std::vector<Node> add_inputs(Graph& graph, const OpCase& op_case, DType dtype);
 // and the op's traits (testing/traits.h).
 CaseReport check_op(const OpCase& op_case, Backend& oracle);
 
-// Checks what a backend computes: results, gradients and padding, in every dtype of the case.
+// Checks what a backend computes: results, gradients and padding, in one dtype or in every dtype of the case.
+CaseReport check_backend(const OpCase& op_case, DType dtype, Backend& backend, Backend& oracle);
 CaseReport check_backend(const OpCase& op_case, Backend& backend, Backend& oracle);
 
 // Runs check_op() and check_backend().

@@ -42,12 +42,18 @@ std::string size_text(std::size_t bytes) {
                                       "use a smaller batch, or a machine with more memory");
 }
 
-// Maps aligned memory: maps more than `bytes` bytes, and unmaps the parts outside the aligned range.
-Address map_aligned(std::size_t bytes) {
-  const std::size_t reserved = bytes + huge_page;
-  void* mapped =
-      mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+// Maps `bytes` bytes and `spare` more. Both are whole pages.
+void* map(std::size_t bytes, std::size_t spare) {
+  void* mapped = mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw_out_of_memory(bytes);
+  return mapped;
+}
+
+// Maps memory that begins at a huge page: maps more than `bytes` bytes, and unmaps the parts outside the aligned range.
+Address map_for_huge_pages(std::size_t bytes) {
+  const std::size_t reserved = bytes + huge_page;
+  void* mapped = map(bytes, huge_page);
   const auto first = reinterpret_cast<std::uintptr_t>(mapped);
   const std::uintptr_t start = rounded_up(first, huge_page);
   const std::size_t before = start - first;
@@ -73,8 +79,12 @@ HostMemory::HostMemory(std::size_t bytes)
     : bytes_(bytes), mapped_(rounded_up(std::max<std::size_t>(bytes, 1), page_bytes())) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) throw_out_of_memory(bytes);
   if (bytes >= huge_page && bytes > available_memory()) throw_out_of_memory(bytes);
-  address_ = map_aligned(mapped_);
-  if (mapped_ >= huge_page) madvise(address_, mapped_, MADV_HUGEPAGE);
+  if (mapped_ < huge_page) {
+    address_ = static_cast<Address>(map(mapped_, 0));
+  } else {
+    address_ = map_for_huge_pages(mapped_);
+    madvise(address_, mapped_, MADV_HUGEPAGE);
+  }
   touch(address_, mapped_);
 }
 

@@ -160,9 +160,7 @@ class Equation {
   }
 
  private:
-  void require(bool holds, const std::string& rule) const {
-    require_that(holds, "einsum", {operands_[0]}, rule);
-  }
+  void require(bool holds, const std::string& rule) const { require_that(holds, "einsum", operands_, rule); }
 
   static std::string name_of_label(Label label) {
     return label < first_of_dots ? fmt::format("'{}'", static_cast<char>(label)) : "of '...'";
@@ -260,10 +258,12 @@ class Equation {
   Labels result_;
 };
 
-void require_one_dtype(std::string_view builder, const Operand& first, const Operand& other) {
-  require_that(other.node().dtype() == first.node().dtype(), builder, {first, other},
-               "the operands must have one dtype; cast() one of them");
-  require_that(first.node().dtype() != DType::boolean, builder, {first, other},
+void require_one_dtype(std::string_view builder, const std::vector<Operand>& operands) {
+  const DType dtype = operands[0].node().dtype();
+  for (const Operand& operand : operands)
+    require_that(operand.node().dtype() == dtype, builder, operands,
+                 "the operands must have one dtype; cast() one of them");
+  require_that(dtype != DType::boolean, builder, operands,
                "is defined for numbers, not for bool; use cast()");
 }
 
@@ -271,7 +271,7 @@ void require_one_dtype(std::string_view builder, const Operand& first, const Ope
 
 Node einsum(std::string_view equation, const std::vector<Operand>& operands) {
   if (operands.empty()) throw UserError("einsum of nothing: it needs at least one operand");
-  for (const Operand& operand : operands) require_one_dtype("einsum", operands[0], operand);
+  require_one_dtype("einsum", operands);
   const Operand& first = operands[0];
   const Graph::WithOrigin guard = origin_of_caller(first);
   const Equation parsed(equation, operands);
@@ -288,7 +288,7 @@ Node einsum(std::string_view equation, const std::vector<Operand>& operands) {
 }
 
 Node tensordot(Operand a, Operand b, std::vector<std::int64_t> axes_a, std::vector<std::int64_t> axes_b) {
-  require_one_dtype("tensordot", a, b);
+  require_one_dtype("tensordot", {a, b});
   require_that(axes_a.size() == axes_b.size(), "tensordot", {a, b},
                fmt::format("{} axes of a cannot be paired with {} of b", axes_a.size(), axes_b.size()));
   axes_of("tensordot", a, axes_a);

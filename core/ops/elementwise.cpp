@@ -60,15 +60,20 @@ Node unary(std::string_view name, UnaryOp::Vjp vjp, Operand x, Precision precisi
   return apply(std::make_shared<UnaryOp>(name, std::move(vjp), std::move(options), precision), {x});
 }
 
-void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
+void require_that(bool holds, std::string_view builder, std::span<const Operand> operands,
                   const std::string& rule) {
   if (holds) return;
   std::vector<std::string> types;
   for (const Operand& operand : operands)
     if (!operand.is_number()) types.push_back(to_string(operand.node().type()));
-  const Operand& first = *operands.begin();
+  const Operand& first = operands.front();
   const Origin place = first.is_number() ? Origin::at(first.where()) : place_of_caller(first);
   throw UserError(fmt::format("{}: {}({}): {}", to_string(place), builder, fmt::join(types, ", "), rule));
+}
+
+void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
+                  const std::string& rule) {
+  require_that(holds, builder, std::span(operands.begin(), operands.size()), rule);
 }
 
 std::int64_t axis_of(std::string_view builder, const Operand& x, std::int64_t axis, std::int64_t rank) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -115,6 +116,8 @@ TensorType broadcast_types(const TensorType& a, const TensorType& b);
 
 // Checks the operands of builders that compose other ops. Unless `holds` is true, throws UserError with the
 // caller's line, the builder, the types of its operands (numbers are left out) and the rule.
+void require_that(bool holds, std::string_view builder, std::span<const Operand> operands,
+                  const std::string& rule);
 void require_that(bool holds, std::string_view builder, std::initializer_list<Operand> operands,
                   const std::string& rule);
 // Returns the axis, or the axes, of a value of this rank, counted from the front. Throws the error of

@@ -27,6 +27,17 @@ UserError unknown_input(const Program& program, std::span<const Feed> feeds, con
       fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, missing)));
 }
 
+// Returns the error for a tensor of another type than that of the input.
+UserError wrong_type(const Feed& feed, const TensorType& wanted) {
+  const std::string_view advice =
+      feed.type().shape == wanted.shape
+          ? "convert the tensor with Tensor::cast()"
+          : "feed this shape, or compile a program for the other one; an Optimizer that is made from a "
+            "function compiles one for each shape";
+  return UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}; {}", feed.name(),
+                               to_string(wanted), to_string(feed.type()), advice));
+}
+
 // Throws UserError if a bool is a byte other than 0 or 1, which would be undefined behaviour when it is read.
 void check_flags(const Feed& feed) {
   if (feed.type().dtype != DType::boolean) return;
@@ -77,9 +88,7 @@ void ProgramFeeds::resolve(std::span<const Feed> feeds) {
       throw UserError(fmt::format("VM::run: the input '{}' was fed twice; feed each once", feed.name()));
     if (index == given_.size()) continue;
     const Program::Feed& wanted = program_.feeds[index];
-    if (feed.type() != wanted.type)
-      throw UserError(fmt::format("VM::run: the input '{}' is {} and was fed {}", feed.name(),
-                                  to_string(wanted.type), to_string(feed.type())));
+    if (feed.type() != wanted.type) throw wrong_type(feed, wanted.type);
     check_flags(feed);
     given_[index] = feed.data();
   }

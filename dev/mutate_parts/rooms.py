@@ -20,7 +20,7 @@ class Room:
 
 
 ENGINE = ["core_tests", "core_tests.portable", "ops_tests", "ops_tests.portable"]
-DEVICES = ["core_tests.far", "core_tests.far_lazy", "ops_tests.far", "ops_tests.far_lazy", "contract_tests_far",
+DEVICES = ["core_tests.far", "core_tests.far_lazy", "ops_tests.far_lazy", "contract_tests_far",
            "contract_tests_far_lazy"]
 KERNELS = ["backends_tests", *ENGINE]
 KERNEL_TARGETS = ["backends_tests", "core_tests", "ops_tests"]

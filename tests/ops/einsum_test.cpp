@@ -112,7 +112,9 @@ const Cases cases({
         "abc"),
 });
 
+// The error has the types of all operands.
 WrongCase of_equation(const std::string& name, const std::string& equation, std::vector<std::string> words) {
+  words.push_back("einsum(float32[2,3], float32[2,3]): ");
   return {"einsum, " + name, "einsum",
           [=](Graph& graph) {
             const Node x = graph.input("x", {DType::float32, {2, 3}});
@@ -146,9 +148,9 @@ const WrongCases wrong({
      "einsum",
      [](Graph& graph) {
        const Node x = graph.input("x", {DType::float32, {2}});
-       einsum("i,i", {x, cast(x, DType::float64)});
+       einsum("i,i,i", {x, cast(x, DType::float64), x});
      },
-     {"one dtype", "cast()"}},
+     {"einsum(float32[2], float64[2], float32[2]): ", "one dtype", "cast()"}},
     {"einsum, bools",
      "einsum",
      [](Graph& graph) {

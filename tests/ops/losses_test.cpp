@@ -399,9 +399,8 @@ TEST_CASE("second derivatives of a loss are 0 for the samples that are left out"
 }
 
 TEST_CASE("mean losses of more samples than a 16-bit float counts") {
-  constexpr std::int64_t count = 70000;
   const double sigmoid_of_1 = 1 / (1 + std::exp(-1.0));
-  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+  for (const auto& [dtype, count] : {std::pair{DType::float16, 70000}, {DType::bfloat16, 1000}}) {
     CAPTURE(name_of(dtype));
     Graph graph;
     const Node x = graph.input("x", {dtype, {count, 1}});

@@ -218,7 +218,7 @@ TEST_CASE("of negative numbers the largest is negative, of positive ones the sma
 
 // All numbers are whole, so that sums are exact in any order.
 TEST_CASE("few results of many elements each") {
-  for (const auto& [rows, count] : {std::pair{1, 8191}, {1, 8192}, {1, 100003}, {3, 20011}, {515, 8200}}) {
+  for (const auto& [rows, count] : {std::pair{1, 8191}, {1, 8192}, {1, 100003}, {3, 20011}}) {
     CAPTURE(rows);
     CAPTURE(count);
     const std::int64_t largest = count - 4000;
@@ -253,9 +253,17 @@ TEST_CASE("few results of many elements each") {
   }
 }
 
+// From 513 rows on the kernels for CUDA divide no row, because they have 512 counters of the parts of rows.
+TEST_CASE("many results of many elements each") {
+  Tensor ones(TensorType{DType::float32, {513, 8192}});
+  std::ranges::fill(ones.as<float>(), 1.0F);
+  Graph graph;
+  const Node of_rows = sum(graph.input("x", ones.type()), {.axes = {1}});
+  CHECK(Runner(graph, {of_rows}, test_backend())({ones})[0].to_doubles() == std::vector<double>(513, 8192));
+}
+
 TEST_CASE("the mean of more elements than a 16-bit float counts has a gradient") {
-  constexpr std::int64_t count = 70000;
-  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+  for (const auto& [dtype, count] : {std::pair{DType::float16, 70000}, {DType::bfloat16, 1000}}) {
     Graph graph;
     const Node x = graph.input("x", {dtype, {2, count}});
     const Node of_all = mean(slice(x, {.axis = 0, .start = 0, .stop = 1}));
@@ -269,7 +277,7 @@ TEST_CASE("the mean of more elements than a 16-bit float counts has a gradient")
     CHECK(results[0].to_doubles()[0] == 1);
     CHECK(results[1].to_doubles()[0] == share);
     CHECK(results[2].to_doubles()[0] == 2);
-    CHECK(results[3].to_doubles()[2 * count - 1] == share);
+    CHECK(results[3].to_doubles().back() == share);
   }
 }
 

@@ -33,8 +33,9 @@ Layout in_channels_last(std::int64_t rank) {
 
 std::vector<Candidate> LayoutBackend::propose(const RegionQuery& query) const {
   std::vector<Candidate> candidates = inner().propose(in_layouts(query, layout_of_));
-  if (std::ranges::any_of(candidates, is_moved))
-    std::erase_if(candidates, [](const Candidate& candidate) { return !is_moved(candidate); });
+  if (std::ranges::none_of(candidates, is_moved)) return candidates;
+  was_used_ = true;
+  std::erase_if(candidates, [](const Candidate& candidate) { return !is_moved(candidate); });
   return candidates;
 }
 

@@ -16,8 +16,12 @@ class LayoutBackend final : public ForwardingBackend {
   LayoutBackend(Backend& inner, LayoutOfRank layout_of) : ForwardingBackend(inner), layout_of_(layout_of) {}
   std::vector<Candidate> propose(const RegionQuery& query) const override;
 
+  // Returns true if a kernel was offered that uses the layout. Otherwise all programs are those of the other backend.
+  bool was_used() const { return was_used_; }
+
  private:
   LayoutOfRank layout_of_;
+  mutable bool was_used_ = false;
 };
 
 }  // namespace plexaura::testing

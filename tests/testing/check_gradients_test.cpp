@@ -277,6 +277,32 @@ TEST_CASE("a gradient that is not a number is a failure, and is not reported as 
     if (entry.check == "gradient" && entry.index == "[0,0]") CHECK(entry.numeric != 0);
 }
 
+TEST_CASE("a report says what was compared, and that rounding alone explains the errors") {
+  const auto linear = [](Graph&, std::span<const Node> x) { return std::vector{x[0] * 3}; };
+  const auto curved = [](Graph&, std::span<const Node> x) { return std::vector{pow(x[0], 9)}; };
+  const std::vector<Tensor> some{Tensor::of<double>({2}, {0.5, 1})};
+  CHECK(to_string(checked(linear, some)).find(" first derivatives agree up to rounding; ") !=
+        std::string::npos);
+  CHECK(to_string(checked(curved, some)).find(" first derivatives compared, worst relative error ") !=
+        std::string::npos);
+  const GradientReport report =
+      check_gradients(linear, some, oracle(), GradientOptions{.second_order = false});
+  CHECK(report.compared_second == 0);
+  CHECK(to_string(report).find("; no second derivatives compared\n") != std::string::npos);
+}
+
+TEST_CASE(
+    "a function without a floating input is refused, and one of no elements is not said to be compared") {
+  const auto build = [](Graph&, std::span<const Node> x) { return std::vector{cast(x[0], DType::float64)}; };
+  CHECK(user_error([&] {
+          checked(build, {Tensor::of<std::int64_t>({2}, {1, 2})});
+        }).find("no input is floating") != std::string::npos);
+  const GradientReport report = check_gradients(build, {Tensor(TensorType{DType::float64, {0}})}, oracle(),
+                                                GradientOptions{.second_order = false});
+  CHECK(report.compared == 0);
+  CHECK(to_string(report).starts_with("no first derivatives compared"));
+}
+
 TEST_CASE("a kink is distinguished from a wrong gradient") {
   const auto with_kink = [](Graph&, std::span<const Node> x) { return std::vector{relu(x[0])}; };
   const GradientReport kink = checked(with_kink, {Tensor::of<double>({2}, {0, 1})});

@@ -66,11 +66,15 @@ TEST_CASE("wrong feeds are refused in words, and leave the VM as it was") {
   const Tensor other_dtype({DType::float64, {4}});
   for (int round = 0; round < 3; ++round) {
     says(user_error([&] { sum.vm.run({{"left", one}}); }), {"'right' was not fed"});
-    says(user_error([&] { sum.vm.run({{"left", one}, {"right", wrong}}); }), {"'right'", "[4]", "[5]"});
+    says(user_error([&] {
+           sum.vm.run({{"left", one}, {"right", wrong}});
+         }),
+         {"'right' is float32[4] and was fed float32[5]; feed this shape, or compile a program for the other "
+          "one"});
     says(user_error([&] {
            sum.vm.run({{"left", one}, {"right", other_dtype}});
          }),
-         {"'right'", "float32", "float64"});
+         {"'right' is float32[4] and was fed float64[4]; convert the tensor with Tensor::cast()"});
     says(user_error([&] {
            sum.vm.run({{"left", one}, {"left", one}, {"right", one}});
          }),
