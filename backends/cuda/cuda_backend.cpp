@@ -12,12 +12,13 @@
 #include "backends/cuda/engine/device.h"
 #include "backends/cuda/engine/rank_sums.h"
 #include "backends/cuda/kernel_code.h"
-#include "backends/cuda/kernels/fused_batch_norm.h"
 #include "backends/cuda/offers/cast_behind.h"
 #include "backends/cuda/offers/chain_regions.h"
 #include "backends/cuda/offers/kernel_uses.h"
 #include "backends/cuda/offers/library_source.h"
 #include "backends/cuda/offers/own_source.h"
+#include "backends/cuda/regions/fused_batch_norm.h"
+#include "backends/cuda/regions/fused_row_norm.h"
 #include "backends/regions/matmul_regions.h"
 #include "core/base/error.h"
 #include "core/device/device_sums.h"
@@ -127,6 +128,7 @@ class CudaBackend final : public Backend, public CountsTransfers, public SumsOnD
     std::vector<Region> regions = match_fused_batch_norm(graph, last, uses);
     const auto add = [&](std::vector<Region> more) { std::ranges::move(more, std::back_inserter(regions)); };
     if (graph.record(last).op->name() == "add") add(match_matmul_with_bias(graph, last, uses));
+    add(match_fused_row_norm(graph, last, uses));
     add(match_cast_behind(graph, last, uses));
     add(match_chains(graph, last, uses));
     return regions;

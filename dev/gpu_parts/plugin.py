@@ -89,7 +89,7 @@ def object_of(source):
 
 def sources_of(sdk, with_libraries):
     vendor = ["nvidia_libraries", "cublaslt", "cudnn", "cudnn_descriptor"] if with_libraries else ["no_libraries"]
-    folders = [CUDA, *(CUDA / name for name in ("engine", "kernels", "offers", "plugin", "runtime"))]
+    folders = [CUDA, *(CUDA / name for name in ("engine", "kernels", "offers", "plugin", "regions", "runtime"))]
     return [*sorted((CUDA / "kernels").glob("*.cu")), *(source for folder in folders for source in sorted(folder.glob("*.cpp"))),
             *(CUDA / f"vendor/{name}.cpp" for name in [*vendor, "no_nccl"]), *sorted(sdk.glob("*.cpp"))]
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <doctest/doctest.h>
+#include <map>
 #include <random>
 
 #include "backends/registry.h"
@@ -16,6 +17,7 @@
 #include "testing/run.h"
 #include "tests/support/layout_backend.h"
 #include "tests/support/pattern.h"
+#include "tests/support/simulated_widths.h"
 
 namespace plexaura::testing::cuda_chain_regions_test {
 
@@ -150,6 +152,25 @@ TEST_CASE("random chains on CUDA give the bits of their ops") {
       std::erase_if(values, [](const Node& node) { return node.shape().elements() == 1; });
       net.results = {values.back(), values[values.size() / 2 + 1]};
       net.check_bits(*cuda);
+    }
+}
+
+TEST_CASE("a thread computes several elements of a chain on CUDA at once") {
+  const auto cuda = simulation();
+  if (!cuda) return;
+  for (const auto& [dtype, width] :
+       {std::pair{DType::bfloat16, 8}, {DType::float16, 8}, {DType::float32, 8}, {DType::float64, 2}})
+    for (const std::int64_t count : {1, 7, 37, 5000}) {
+      CAPTURE(name_of(dtype));
+      CAPTURE(count);
+      Net net;
+      const Node a = net.input("a", dtype, {count});
+      const Node b = net.input("b", dtype, {count});
+      net.results = {where(gt(a, b), tanh(a) * net.input("s", dtype, {}), cast(b, dtype))};
+      net.check_bits(*cuda);
+      const int widest = count < width ? 1 : width;
+      CHECK(widths_of(net.graph, net.results, net.values(), true) ==
+            std::map<std::string, int>{{"where", widest}});
     }
 }
 

@@ -102,7 +102,7 @@ class PluginTest(unittest.TestCase):
     def test_the_sources_are_those_of_the_build(self):
         """Tests that all sources of the plugin in the build are compiled, except NCCL's."""
         cmake = (ROOT / "backends/cuda/CMakeLists.txt").read_text(encoding="utf-8")
-        self.assertIn("plexaura_sources(sources . engine kernels offers plugin runtime)", cmake)
+        self.assertIn("plexaura_sources(sources . engine kernels offers plugin regions runtime)", cmake)
         self.assertIn('name MATCHES "^(conv2d|matmul)$"', cmake)
         names = {str(source.relative_to(ROOT / "backends/cuda")) for source in plugin.sources_of(self.carried / "sdk", True)}
         for name in ("cuda_backend.cpp", "kernels/kernels.cpp", "plugin/cuda_plugin.cpp", "runtime/cuda_runtime.cpp", "vendor/nvidia_libraries.cpp",

@@ -11,11 +11,11 @@
 namespace plexaura::testing {
 
 std::map<std::string, int> widths_of(const Graph& graph, const std::vector<Node>& results,
-                                     const std::vector<Tensor>& inputs) {
+                                     const std::vector<Tensor>& inputs, bool fuse) {
   const TemporaryFolder folder;
   const auto file = folder / "widths";
   setenv("PLEXAURA_SIMULATED_CUDA_WIDTHS", file.c_str(), 1);
-  Runner(graph, results, *open_backend("simulated_cuda"), {.optimise = false})(inputs);
+  Runner(graph, results, *open_backend("simulated_cuda"), {.optimise = fuse})(inputs);
   unsetenv("PLEXAURA_SIMULATED_CUDA_WIDTHS");
   std::map<std::string, int> widths;
   std::ifstream lines(file);

@@ -9,9 +9,9 @@
 
 namespace plexaura::testing {
 
-// Returns for each op of the graph the most elements that a thread of simulated CUDA used at once. Ops are not
-// fused.
+// Returns for each launch of the graph the most elements that a thread of simulated CUDA used at once, by the name of its
+// last op. Ops are fused only if `fuse` is true.
 std::map<std::string, int> widths_of(const Graph& graph, const std::vector<Node>& results,
-                                     const std::vector<Tensor>& inputs);
+                                     const std::vector<Tensor>& inputs, bool fuse = false);
 
 }  // namespace plexaura::testing

@@ -39,7 +39,7 @@ Channels channels(const Call& call) { return {*call.inputs[0].type, call.channel
 }  // namespace
 
 std::size_t channel_sums_workspace(const TensorType& x, bool channels_last) {
-  return static_cast<std::size_t>(ChannelSums::count({x, channels_last})) * sizeof(double);
+  return ChannelSums::bytes({x, channels_last});
 }
 
 void cuda_moments(const Call& call) {

@@ -30,9 +30,9 @@
 //   values[i]            one of them
 //   values.as<Other>(i)  one of them, read as another type
 //   values.shared(i)     one of them, for claim(), arrive() and publish() only
-//   values.several<n>(i), values.set_several(i, Several<T, n>)
+//   values.several<n>(i), values.several<n, Other>(i), values.set_several(i, Several<Other, n>)
 //                        n of them from i on, by accesses of up to 16 bytes; the address of element i must be
-//                        a multiple of the access
+//                        a multiple of the access; Other is the type as which they are read or written
 // PLEXAURA_SHARED(block, T, name, size): an array that the threads of one block share.
 
 // PLEXAURA_ROLLED stands before a loop whose code is not repeated, because it mostly makes few rounds.

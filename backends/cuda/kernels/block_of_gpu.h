@@ -35,25 +35,25 @@ class Global {
   }
   PLEXAURA_DEVICE T& shared(std::int64_t i) const { return data_[i]; }
 
-  template <int count>
+  template <int count, class Other = std::remove_const_t<T>>
   PLEXAURA_DEVICE auto several(std::int64_t i) const {
-    using Result = Several<std::remove_const_t<T>, count>;
+    using Result = Several<Other, count>;
     Result result;
     using Access = AccessOf<alignof(Result)>;
     for (std::size_t k = 0; k < sizeof(Result) / sizeof(Access); ++k)
-      reinterpret_cast<Access*>(&result)[k] = reinterpret_cast<const Access*>(data_ + i)[k];
+      reinterpret_cast<Access*>(&result)[k] = reinterpret_cast<const Access*>(&as<Other>(i))[k];
     return result;
   }
   // A plain assignment may become a store for each word. The stores do not pass through the L1 cache either
   // way.
-  template <int count>
-  PLEXAURA_DEVICE void set_several(std::int64_t i, const Several<T, count>& values) const {
+  template <class Other, int count>
+  PLEXAURA_DEVICE void set_several(std::int64_t i, const Several<Other, count>& values) const {
     if constexpr (count == 1) {
-      data_[i] = values[0];
+      as<Other>(i) = values[0];
     } else {
-      using Access = AccessOf<alignof(Several<T, count>)>;
+      using Access = AccessOf<alignof(Several<Other, count>)>;
       for (std::size_t k = 0; k < sizeof(values) / sizeof(Access); ++k)
-        __stcg(reinterpret_cast<Access*>(data_ + i) + k, reinterpret_cast<const Access*>(&values)[k]);
+        __stcg(reinterpret_cast<Access*>(&as<Other>(i)) + k, reinterpret_cast<const Access*>(&values)[k]);
     }
   }
 

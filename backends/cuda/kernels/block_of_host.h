@@ -110,19 +110,19 @@ class Global {
       return GlobalElement<Other>(reinterpret_cast<Other*>(place()) + i);
   }
 
-  template <int count>
+  template <int count, class Other = std::remove_const_t<T>>
   auto several(std::int64_t i) const {
-    Several<std::remove_const_t<T>, count> result;
-    require_aligned(i, alignof(decltype(result)));
+    Several<Other, count> result;
+    require_aligned<Other>(i, alignof(decltype(result)));
     most_at_once = std::max(most_at_once, count);
-    for (int k = 0; k < count; ++k) result[k] = (*this)[i + k];
+    for (int k = 0; k < count; ++k) result[k] = as<Other>(i + k);
     return result;
   }
-  template <int count>
-  void set_several(std::int64_t i, const Several<T, count>& values) const {
-    require_aligned(i, alignof(Several<T, count>));
+  template <class Other, int count>
+  void set_several(std::int64_t i, const Several<Other, count>& values) const {
+    require_aligned<Other>(i, alignof(Several<Other, count>));
     most_at_once = std::max(most_at_once, count);
-    for (int k = 0; k < count; ++k) (*this)[i + k] = values[k];
+    for (int k = 0; k < count; ++k) as<Other>(i + k) = values[k];
   }
 
   T& shared(std::int64_t i) const {
@@ -139,8 +139,10 @@ class Global {
     return place_;
   }
 
+  template <class Other>
   void require_aligned(std::int64_t i, std::size_t access) const {
-    const auto place = reinterpret_cast<std::uintptr_t>(address_) + static_cast<std::size_t>(i) * sizeof(T);
+    const auto place =
+        reinterpret_cast<std::uintptr_t>(address_) + static_cast<std::size_t>(i) * sizeof(Other);
     if (place % access != 0)
       throw InternalError("a kernel uses " + std::to_string(access) + " bytes at once, from element " +
                           std::to_string(i) + " on, whose address is not a multiple of that");

@@ -27,6 +27,9 @@ struct ChannelSums {
   Channels of;
 
   static std::int64_t count(const Channels& of) { return 2 * of.splits * of.channels; }
+  static std::size_t bytes(const Channels& of) {
+    return static_cast<std::size_t>(count(of)) * sizeof(double);
+  }
 
   PLEXAURA_DEVICE void store(std::int64_t split, std::int64_t channel, const TwoSums& sums) const {
     parts[2 * split * of.channels + channel] = sums.first;

@@ -26,12 +26,13 @@ PLEXAURA_HD inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
 // the innermost axis, and to one channel otherwise. Groups are aligned, because every value begins at a multiple
 // of 64 bytes. How x is divided depends on its type and layout alone, and so do the bits of sums.
 struct Channels {
-  // Takes the type of images with channels last, or of row-major values [N, C, ...].
-  Channels(const TensorType& x, bool channels_last)
+  // Takes the type of images with channels last, or of row-major values [N, C, ...]. No group crosses a multiple of `row`
+  // elements, unless that is 0.
+  Channels(const TensorType& x, bool channels_last, std::int64_t row = 0)
       : samples(channels_last ? x.shape[0] * stride_of(x.shape, 1) : x.shape[0]),
         channels(x.shape[1]),
         run(channels_last ? 1 : stride_of(x.shape, 1)),
-        width(width_of(x.dtype)) {
+        width(width_of(x.dtype, row)) {
     if (innermost()) {
       const std::int64_t most = width > 1 ? most_wide_lanes : most_lanes;
       const std::int64_t groups = std::clamp<std::int64_t>(channels / own(), 1, most);
@@ -85,10 +86,10 @@ struct Channels {
  private:
   // Row-major images of 16 bits have no groups, because convolutions in 16 bits make channels last. Nor has
   // float64.
-  int width_of(DType dtype) const {
+  int width_of(DType dtype, std::int64_t row) const {
     const std::int64_t extent = innermost() ? channels : run;
     const int widest = dtype == DType::float32 ? 4 : size_of(dtype) == 2 && innermost() ? 8 : 1;
-    return extent % widest == 0 ? widest : 1;
+    return extent % widest == 0 && row % widest == 0 ? widest : 1;
   }
 };
 

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "backends/cuda/kernels/call.h"
-#include "backends/cuda/kernels/fused_batch_norm.h"
+#include "backends/cuda/regions/fused_batch_norm.h"
+#include "backends/cuda/regions/fused_row_norm.h"
 
 namespace plexaura::cuda {
 
@@ -20,6 +21,12 @@ void enqueue_bias(const Call& call);
 // Computes a region of batch norm. The call's op is the first one of the region.
 void enqueue_batch_norm_region(const Call& call, const FusedBatchNorm& region);
 std::size_t batch_norm_region_workspace(const TensorType& x, bool channels_last);
+
+// Computes a region of a normalisation of rows, and one of its gradient.
+void enqueue_row_norm(const Call& call, const FusedRowNorm& norm);
+void enqueue_row_norm_grad(const Call& call, const FusedRowNorm& norm);
+std::size_t row_norm_workspace(const FusedRowNorm& norm, const std::vector<TensorType>& inputs,
+                               const std::vector<TensorType>& outputs);
 
 // Returns the kernel of an op. Returns null if there is none.
 OpKernel find_kernel(std::string_view op_name);

@@ -1,8 +1,6 @@
 // Softmax and cross-entropy. A team of threads computes one row of a softmax along the last axis, and one thread
 // a line along another axis. One block computes the cross-entropy of one sample.
 
-#include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "backends/cuda/kernels/call.h"
@@ -10,6 +8,7 @@
 #include "backends/cuda/kernels/joins.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/row_sum.h"
+#include "backends/cuda/kernels/row_teams.h"
 #include "backends/cuda/kernels/several.h"
 #include "backends/cuda/kernels/strides.h"
 #include "core/ops/cross_entropy.h"
@@ -131,60 +130,35 @@ struct SoftmaxLinesKernel {
   }
 };
 
-// Rows of consecutive elements. The threads of a team, whose number is a power of two, read a row together,
-// `width` elements at once each.
+// Rows of consecutive elements, each read by a team of threads, `width` elements at once.
 template <class T, int width>
 struct SoftmaxRowsKernel {
   Global<const T> src;
   Global<T> dst;
-  std::int64_t rows;
-  std::int64_t classes;
-  int team;
+  RowTeams teams;
   bool logarithm;
 
   using Sum = Exponentials<Compute<T>>;
   static constexpr int groups_at_once = 2;
 
-  // Calls use(place, elements) for the groups of a row that a thread reads.
-  template <class Use>
-  PLEXAURA_DEVICE void each_group(std::int64_t row, int thread, const Use& use) const {
-    if (row >= rows) return;
-    visit<groups_at_once>(
-        thread & (team - 1), classes / width, team,
-        [&](std::int64_t group) { return row * classes + group * width; },
-        [&](std::int64_t place) { return src.template several<width>(place); }, use);
-  }
-
-  // Leaves the sum of each row with the first thread of its team.
-  template <class Sums>
-  PLEXAURA_DEVICE void join_teams(Block& block, Sums& sums) const {
-    for (int half = team / 2; half > 0; half /= 2)
-      block.each_thread([&](int thread) {
-        if ((thread & (team - 1)) >= half) return;
-        Sum sum = sums[thread];
-        sum.add(static_cast<Sum>(sums[thread + half]));
-        sums[thread] = sum;
-      });
-  }
-
   PLEXAURA_DEVICE void operator()(Block& block) const {
     PLEXAURA_SHARED(block, Sum, sums, threads);
-    const int rows_at_once = threads / team;
-    for (std::int64_t first = block.index() * rows_at_once; first < rows;
-         first += block.blocks() * rows_at_once) {
-      const auto row_of = [&](int thread) { return first + thread / team; };
+    const auto read = [&](std::int64_t place) { return src.template several<width>(place); };
+    teams.each_round(block, [&](const auto& row_of) {
       block.each_thread([&](int thread) {
         Sum sum = Sum::of_none();
-        each_group(row_of(thread), thread, [&](std::int64_t, const Several<T, width>& x) { sum.add(x); });
+        teams.template each_group<width, groups_at_once>(
+            row_of(thread), thread, read, [&](std::int64_t, const Several<T, width>& x) { sum.add(x); });
         sums[thread] = sum;
       });
-      join_teams(block, sums);
+      teams.template join<Sum>(block, sums);
       block.each_thread([&](int thread) {
-        const OfLine<T> of(sums[thread & -team], logarithm);
-        each_group(row_of(thread), thread,
-                   [&](std::int64_t place, const Several<T, width>& x) { dst.set_several(place, of(x)); });
+        const OfLine<T> of(sums[teams.leader_of(thread)], logarithm);
+        teams.template each_group<width, groups_at_once>(
+            row_of(thread), thread, read,
+            [&](std::int64_t place, const Several<T, width>& x) { dst.set_several(place, of(x)); });
       });
-    }
+    });
   }
 };
 
@@ -307,21 +281,11 @@ Ignored ignored_of(const CrossEntropyOptions& options) {
   return {options.ignore.has_value(), options.ignore.value_or(0)};
 }
 
-// Returns the number of threads for a row of so many groups. Each reads a few of them, so that many bytes are on
-// their way at once.
-int team_of(std::int64_t groups) {
-  constexpr std::int64_t of_a_thread = 4;
-  const auto wanted = static_cast<std::uint64_t>((groups + of_a_thread - 1) / of_a_thread);
-  return static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(wanted), threads));
-}
-
 template <class T, int width>
 void softmax_of_rows(const Call& call, std::int64_t rows, std::int64_t classes, bool logarithm) {
-  const int team = team_of(classes / width);
-  const std::int64_t rows_at_once = threads / team;
-  enqueue(call, blocks_of_sums((rows + rows_at_once - 1) / rows_at_once),
-          SoftmaxRowsKernel<T, width>{call.inputs[0].in<T>(), call.outputs[0].out<T>(), rows, classes, team,
-                                      logarithm});
+  const RowTeams teams(rows, classes, width);
+  enqueue(call, teams.blocks(),
+          SoftmaxRowsKernel<T, width>{call.inputs[0].in<T>(), call.outputs[0].out<T>(), teams, logarithm});
 }
 
 void softmax(const Call& call, bool logarithm) {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <fmt/format.h>
 
-#include "backends/cuda/kernels/fused_batch_norm.h"
 #include "backends/cuda/kernels/kernels.h"
 #include "backends/cuda/kernels/strides.h"
 #include "backends/cuda/offers/cast_behind.h"
 #include "backends/cuda/offers/chain_regions.h"
 #include "backends/cuda/offers/channels_last.h"
 #include "backends/cuda/offers/costs.h"
+#include "backends/cuda/regions/fused_batch_norm.h"
+#include "backends/cuda/regions/fused_row_norm.h"
 #include "core/base/error.h"
 #include "core/graph/print.h"
 #include "core/host/in_place.h"
@@ -190,6 +191,24 @@ Offer of_batch_norm(const Code& of, const FusedBatchNorm& region, bool channels_
   return offer;
 }
 
+// Offers a kernel for a normalisation of rows. The gradients of scale and shift read the elements once more.
+Offer of_row_norm(const Code& of, const FusedRowNorm& norm) {
+  Offer offer{.code = of, .inputs = own_layouts(of.inputs, false), .outputs = own_layouts(of.outputs, false)};
+  offer.code.enqueue = [norm](const Call& call) {
+    norm.of.backward ? enqueue_row_norm_grad(call, norm) : enqueue_row_norm(call, norm);
+  };
+  offer.code.workspace = row_norm_workspace(norm, of.inputs, of.outputs);
+  for (std::size_t i = 0; i < of.inputs.size(); ++i) offer.reads.push_back(i < norm.inputs_read());
+  // The kernels normalise x again where the gradient of the scale reads the normalised x.
+  if (norm.of.scale_grad) offer.reads[norm.normal_input()] = false;
+  const std::size_t result = norm.casts_result ? of.outputs.size() - 1 : 0;
+  for (const std::size_t input : norm.inputs_of_elements())
+    if (of.inputs[input] == of.outputs[result]) offer.in_place.emplace_back(result, input);
+  if (norm.of.scale_grad || norm.of.shift_grad)
+    offer.bytes_read_again = static_cast<double>(of.inputs[0].bytes() + of.inputs[norm.x_input()].bytes());
+  return offer;
+}
+
 bool comes_in(const RegionQuery& query, const Chain& chain, const Layout& layout) {
   return std::ranges::any_of(chain.operands, [&](const ChainOperand& operand) {
     return !operand.is_scalar && query.given[operand.input] == layout;
@@ -239,6 +258,7 @@ std::vector<Offer> offers_for(const RegionQuery& query, Code code) {
   if (query.region.nodes.size() == 1) return offers_for_op(query, std::move(code));
   if (is_chains(query.region)) return offers_for_chains(query, std::move(code));
   if (is_cast_behind(query.region)) return offers_for_op(query, std::move(code));
+  if (const auto norm = fused_row_norm(query.region.kind)) return {of_row_norm(code, *norm)};
   const auto region = fused_batch_norm(query.region.kind);
   if (!region) return {};
   std::vector<Offer> offers{of_batch_norm(code, *region, false)};

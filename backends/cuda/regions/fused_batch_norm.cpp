@@ -1,4 +1,4 @@
-#include "backends/cuda/kernels/fused_batch_norm.h"
+#include "backends/cuda/regions/fused_batch_norm.h"
 
 #include <algorithm>
 #include <string_view>
