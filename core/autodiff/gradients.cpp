@@ -186,10 +186,13 @@ std::vector<NodeId> nodes_on_paths(const Node& from, const Node& loss) {
 
 UserError not_differentiable(const Node& loss, const Node& node, NodeId barrier) {
   const Graph& graph = loss.graph();
+  // The gradients of relu and of other piecewise linear ops compare, and have no other path to their input.
+  const bool compares = graph.record(barrier).types[0].dtype == DType::boolean;
   return UserError(
       fmt::format("gradients({}): no gradient passes {} on the way to {}; leave that out, or use an "
-                  "op that has a gradient",
-                  named(loss), name_of(graph, barrier), named(node)));
+                  "op that has a gradient{}",
+                  named(loss), name_of(graph, barrier), named(node),
+                  compares ? ", such as softplus instead of relu for a second derivative" : ""));
 }
 
 UserError does_not_depend(const Node& loss, const Node& node) {
@@ -254,6 +257,12 @@ std::vector<Node> gradients(Node loss, std::span<const Node> wrt, Node seed) {
     throw gets_no_gradient(loss, wrt[i], pass);
   }
   return result;
+}
+
+std::vector<Node> vjp(std::initializer_list<Node> outputs, std::initializer_list<Node> cotangents,
+                      std::initializer_list<Node> wrt) {
+  return vjp(std::span(outputs.begin(), outputs.size()), std::span(cotangents.begin(), cotangents.size()),
+             std::span(wrt.begin(), wrt.size()));
 }
 
 std::vector<Node> gradients(Node loss, std::initializer_list<Node> wrt, Node seed) {

@@ -22,6 +22,8 @@ namespace plexaura {
 // gradient.
 PLEXAURA_API std::vector<Node> vjp(std::span<const Node> outputs, std::span<const Node> cotangents,
                                    std::span<const Node> wrt);
+PLEXAURA_API std::vector<Node> vjp(std::initializer_list<Node> outputs,
+                                   std::initializer_list<Node> cotangents, std::initializer_list<Node> wrt);
 
 // Appends to the graph the gradient of a scalar `loss` with respect to each node of `wrt`, times `seed`: a
 // scalar of the loss' dtype; empty stands for 1. Returns one node for each entry, with its type. The results

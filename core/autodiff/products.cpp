@@ -81,4 +81,15 @@ std::vector<Node> hvp(const Node& loss, std::span<const Node> wrt, std::span<con
   return differentiate(gradients_or_empty(loss, wrt), vectors, wrt);
 }
 
+std::vector<Node> jvp(std::initializer_list<Node> outputs, std::initializer_list<Node> wrt,
+                      std::initializer_list<Node> tangents) {
+  return jvp(std::span(outputs.begin(), outputs.size()), std::span(wrt.begin(), wrt.size()),
+             std::span(tangents.begin(), tangents.size()));
+}
+
+std::vector<Node> hvp(const Node& loss, std::initializer_list<Node> wrt,
+                      std::initializer_list<Node> vectors) {
+  return hvp(loss, std::span(wrt.begin(), wrt.size()), std::span(vectors.begin(), vectors.size()));
+}
+
 }  // namespace plexaura

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace plexaura {
 // differ, if a tangent and its entry have different types, and what vjp() throws.
 PLEXAURA_API std::vector<Node> jvp(std::span<const Node> outputs, std::span<const Node> wrt,
                                    std::span<const Node> tangents);
+PLEXAURA_API std::vector<Node> jvp(std::initializer_list<Node> outputs, std::initializer_list<Node> wrt,
+                                   std::initializer_list<Node> tangents);
 
 // Appends the product of the Hessian of a scalar `loss` and a vector: the gradient of the loss, differentiated along
 // `vectors`, which has one node for each entry of `wrt`, with its type. Returns one node for each entry, with its type; empty,
@@ -30,5 +33,7 @@ PLEXAURA_API std::vector<Node> jvp(std::span<const Node> outputs, std::span<cons
 // vectors.
 PLEXAURA_API std::vector<Node> hvp(const Node& loss, std::span<const Node> wrt,
                                    std::span<const Node> vectors);
+PLEXAURA_API std::vector<Node> hvp(const Node& loss, std::initializer_list<Node> wrt,
+                                   std::initializer_list<Node> vectors);
 
 }  // namespace plexaura

@@ -165,4 +165,10 @@ Graph::Called::Called(Graph& graph, Where where) : graph_(graph), outer_(graph.c
 
 Graph::Called::~Called() { graph_.caller_ = outer_; }
 
+Graph::Evaluating::Evaluating(Graph& graph) : graph_(graph), outer_(graph.mode_) {
+  graph.mode_ = Mode::inference;
+}
+
+Graph::Evaluating::~Evaluating() { graph_.mode_ = outer_; }
+
 }  // namespace plexaura

@@ -73,7 +73,7 @@ class PLEXAURA_API Graph {
   // otherwise `where`, with the line of the living Called. It has the current scope, unless it has one already.
   Origin origin_of(Where where) const;
 
-  Mode mode() const { return mode_; }
+  Mode mode() const { return mode_; }  // inference while an Evaluating lives
   const GraphLife& life() const { return life_; }
   std::size_t size() const { return records_.size(); }
   const NodeRecord& record(NodeId id) const { return records_[id]; }
@@ -127,6 +127,20 @@ class PLEXAURA_API Graph {
    private:
     Graph& graph_;
     std::optional<Where> outer_;
+  };
+
+  // While an Evaluating lives, layers are built as for inference: dropout keeps everything, and batch norm reads its
+  // running statistics and does not change them. It is for a frozen part of a graph that trains, such as a teacher.
+  class PLEXAURA_API Evaluating {
+   public:
+    explicit Evaluating(Graph& graph);
+    ~Evaluating();
+    Evaluating(const Evaluating&) = delete;
+    Evaluating& operator=(const Evaluating&) = delete;
+
+   private:
+    Graph& graph_;
+    Mode outer_;
   };
 
  private:

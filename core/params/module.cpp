@@ -70,7 +70,9 @@ class Naming final : public MemberVisitor {
     }
     if (!parameter.name_.empty() && parameter.name_ != path_)
       throw UserError(fmt::format(
-          "the parameter '{}' would be named '{}' by a second root; name a model from one root only",
+          "the parameter '{}' would be named '{}' by a second root; name a model from one root only. A model "
+          "of "
+          "make_model() is a root: as a part of another module, pass it on by model.members(visit)",
           parameter.name_, path_));
     parameter.name_ = path_;
     parameter.dtype_ = dtype_;

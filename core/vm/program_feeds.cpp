@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "core/base/did_you_mean.h"
@@ -23,8 +24,10 @@ UserError unknown_input(const Program& program, std::span<const Feed> feeds, con
     if (!is_fed(feeds, feed.name)) missing.push_back(feed.name);
   for (const std::string& unread : program.unread_inputs)
     if (!is_fed(feeds, unread)) missing.push_back(unread);
-  return UserError(
-      fmt::format("VM::run: the program has no input '{}'{}", name, did_you_mean(name, missing)));
+  std::string advice = did_you_mean(name, missing);
+  if (advice.empty() && !missing.empty())
+    advice = fmt::format("; inputs that were not fed: {}", fmt::join(missing, ", "));
+  return UserError(fmt::format("VM::run: the program has no input '{}'{}", name, advice));
 }
 
 // Returns the error for a tensor of another type than that of the input.

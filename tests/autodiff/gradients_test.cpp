@@ -139,6 +139,9 @@ TEST_CASE("what gradients() refuses, with the nodes' names") {
   const auto by_place = [&](const Node& y) { return sum(cast(argmax(y, 0), DType::float64) * 2); };
   CHECK(says(user_error([&] { gradients(by_place(square(x)), {x}); }),
              {"no gradient passes argmax", "on the way to input"}));
+  const Node slopes = gradients(sum(relu(x)), {x})[0];
+  CHECK(says(user_error([&] { gradients(sum(slopes), {x}); }),
+             {"no gradient passes gt", "such as softplus instead of relu for a second derivative"}));
   CHECK(says(user_error([&] { gradients(loss, {x}, graph.constant(Tensor::scalar(1.0F))); }),
              {"seed", "dtype"}));
   CHECK(says(user_error([&] { gradients(sum(apply(std::make_shared<WithoutGradient>(), {x})), {x}); }),

@@ -49,6 +49,26 @@ TEST_CASE("a Jacobian-vector product is the derivative along the tangent") {
   check_same_numbers(found[2], vector(doubles));
 }
 
+TEST_CASE("products take lists in braces") {
+  Graph graph;
+  const Node x = vector_input(graph, "x");
+  const Node t = vector_input(graph, "t");
+  const Node y = square(x);
+  const std::vector<Node> products{jvp({y}, {x}, {t})[0], vjp({y}, {t}, {x})[0],
+                                   hvp(sum(y * x), {x}, {t})[0]};
+  Function f(graph, {x, t}, products, test_backend());
+  const std::vector<Tensor> found = f(vector(at), vector(along));
+  std::vector<double> of_square;
+  std::vector<double> of_cube;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    of_square.push_back(2 * at[i] * along[i]);
+    of_cube.push_back(6 * at[i] * along[i]);
+  }
+  check_same_numbers(found[0], vector(of_square));
+  check_same_numbers(found[1], vector(of_square));
+  check_same_numbers(found[2], vector(of_cube));
+}
+
 TEST_CASE("the tangents of several entries are added up, and an empty one is zero") {
   Graph graph;
   const Node wrt[] = {vector_input(graph, "x"), vector_input(graph, "y"), vector_input(graph, "z")};

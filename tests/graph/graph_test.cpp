@@ -8,6 +8,7 @@
 
 #include "core/graph/print.h"
 #include "core/ops/binary.h"
+#include "core/ops/dropout.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "core/ops/shape.h"
@@ -264,6 +265,22 @@ TEST_CASE("a node whose graph is gone is refused in words") {
   check();
   CHECK(contains(user_error([&] { x + dead; }), "after its graph was destroyed"));
   CHECK(x.shape() == Shape{3});
+}
+
+TEST_CASE("a part of a graph that trains is built as for inference") {
+  Graph graph;
+  const Node x = graph.input("x", row);
+  const auto drops = [&] { return same_value(dropout(x, {.p = 0.5}), x) ? "nothing" : "some elements"; };
+  CHECK(drops() == std::string("some elements"));
+  {
+    const Graph::Evaluating outer(graph);
+    CHECK(graph.mode() == Mode::inference);
+    CHECK(drops() == std::string("nothing"));
+    { const Graph::Evaluating inner(graph); }
+    CHECK(drops() == std::string("nothing"));
+  }
+  CHECK(graph.mode() == Mode::train);
+  CHECK(drops() == std::string("some elements"));
 }
 
 }  // namespace plexaura::testing::graph_test

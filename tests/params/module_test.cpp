@@ -120,7 +120,9 @@ TEST_CASE("a module may be named again with another dtype but not from another r
   CHECK(specs_of(net, DType::float64)[0].type.dtype == DType::float64);
   CHECK(net.head.dtype() == DType::float64);
   CHECK(user_error([&] { specs_of(net.head, DType::float32); }) ==
-        "the parameter 'head.gain' would be named 'gain' by a second root; name a model from one root only");
+        "the parameter 'head.gain' would be named 'gain' by a second root; name a model from one root only. "
+        "A model of "
+        "make_model() is a root: as a part of another module, pass it on by model.members(visit)");
   CHECK(names_of(specs_of(net.head, DType::float32, "head"))[0] == "head.gain");
 }
 

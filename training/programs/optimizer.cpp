@@ -189,7 +189,21 @@ PlateauState Optimizer::plateau() const {
   return plateau_state(std::span(part_->schedule).first(std::tuple_size_v<PlateauNumbers>));
 }
 
-double Optimizer::learning_rate() const { return options_.learning_rate.learning_rate(steps(), plateau()); }
+double Optimizer::learning_rate() const {
+  return rate_ ? *rate_ : options_.learning_rate.learning_rate(steps(), plateau());
+}
+
+void Optimizer::set_learning_rate(double rate) {
+  const InUse use = use_of(store_, "Optimizer::set_learning_rate");
+  if (!std::isfinite(rate) || rate < 0)
+    throw UserError(fmt::format(
+        "Optimizer::set_learning_rate({}): a learning rate is a finite number, and not negative", rate));
+  if (options_.learning_rate.plateau() != nullptr)
+    throw UserError(
+        "Optimizer::set_learning_rate: the schedule has a Plateau, which changes the learning rate; call "
+        "observe(), or set OptimizerOptions::learning_rate to a number");
+  rate_ = rate;
+}
 
 void Optimizer::observe(double metric) {
   const InUse use = use_of(store_, "Optimizer::observe");

@@ -123,6 +123,10 @@ class Optimizer {
   void observe(double metric);
   // Returns the learning rate of the next step.
   double learning_rate() const;
+  // Replaces the schedule: the following steps have this learning rate, until the next call. A checkpoint does not keep it,
+  // so call this again after resume(). Throws UserError for a rate that is negative or not finite, and if the schedule has a
+  // Plateau, which changes the rate itself.
+  void set_learning_rate(double rate);
 
   // Writes a checkpoint with save_checkpoint(), and throws its errors. Only one process may write into a folder. The
   // checkpoint holds the whole store, with the state and the steps of all its Optimizers, and the state of the strategy.
@@ -166,6 +170,7 @@ class Optimizer {
   BackendUse backend_;
   ParameterStore store_;
   std::set<std::string> parameters_;  // names of the parameters that this Optimizer trains
+  std::optional<double> rate_;        // learning rate that set_learning_rate() has set
   TrainedParts::Part part_;
   StrategyInUse strategy_;
   ModelBuilder build_;                    // empty: the only shape was made from a graph

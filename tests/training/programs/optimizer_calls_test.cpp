@@ -334,4 +334,37 @@ TEST_CASE("gradients in bfloat16 train, and those in float16 are left to step()"
   }
 }
 
+TEST_CASE("a learning rate that the loop sets is that of the following steps") {
+  ParameterStore set = make_store();
+  ParameterStore given = make_store();
+  Model by_loop(set, samples, {.learning_rate = 0.5}, false);
+  Model by_schedule(
+      given, samples,
+      {.learning_rate = Schedule::sequence({Schedule(0.5), Schedule(0.1), Schedule(0.02)}, {1, 3})}, false);
+  for (int step = 0; step < 4; ++step) {
+    if (step == 1) by_loop.optimizer.set_learning_rate(0.1);
+    if (step == 3) by_loop.optimizer.set_learning_rate(0.02);
+    CHECK(by_loop.optimizer.learning_rate() == by_schedule.optimizer.learning_rate());
+    const Tensor x = batch_of(samples, static_cast<std::uint64_t>(step));
+    for (Model* model : {&by_loop, &by_schedule}) {
+      model->optimizer.gradients({{"x", x}});
+      model->optimizer.update();
+    }
+  }
+  check_same(set, given);
+}
+
+TEST_CASE("a learning rate that is no rate, or that a plateau changes, is refused") {
+  ParameterStore store = make_store();
+  Model model(store, samples);
+  for (const double rate : {-0.1, HUGE_VAL, std::numeric_limits<double>::quiet_NaN()})
+    CHECK(contains(user_error([&] { model.optimizer.set_learning_rate(rate); }),
+                   "a learning rate is a finite number, and not negative"));
+  CHECK(model.optimizer.learning_rate() == 0.01);
+  ParameterStore other = make_store();
+  Model watched(other, samples, {.learning_rate = Schedule({.peak = 0.1, .decay = Plateau{}})});
+  CHECK(contains(user_error([&] { watched.optimizer.set_learning_rate(0.1); }),
+                 "Optimizer::set_learning_rate: the schedule has a Plateau"));
+}
+
 }  // namespace plexaura::testing::optimizer_calls_test
