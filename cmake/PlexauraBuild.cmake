@@ -31,6 +31,10 @@ if(root_from_build)
   cmake_path(APPEND root_from_build "")
   list(APPEND plexaura_compile_options -fmacro-prefix-map=${root_from_build}=)
 endif()
+# libstdc++ 12 calls its own deprecated function in std::stable_sort, about which clang 19 and 22 warn.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 19)
+  list(APPEND plexaura_compile_options -Wno-deprecated-declarations)
+endif()
 set(plexaura_plain_compile_options ${plexaura_compile_options})  # without those of sanitizers
 set(plexaura_link_options "")
 if(PLEXAURA_SANITIZE STREQUAL "address")
@@ -49,7 +53,11 @@ if(PLEXAURA_SANITIZE)
 endif()
 
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(OpenMP COMPONENTS CXX)
+if(NOT OpenMP_CXX_FOUND)
+  message(FATAL_ERROR "${CMAKE_CXX_COMPILER} finds no OpenMP, whose threads the kernels use; install its runtime (for clang N of "
+    "Debian, that is libomp-N-dev, which replaces that of any other version) and run CMake again")
+endif()
 find_package(fmt REQUIRED)
 
 # Headers that nearly every source includes are parsed once for each large target. Each source still includes

@@ -49,8 +49,7 @@ std::shared_ptr<PrologueMemory> require_prologue(const Program& program,
 
 ProgramMemory::ProgramMemory(const Program& program, Backend& backend, ParameterStore* store,
                              std::shared_ptr<Workspace> workspace, std::shared_ptr<PrologueMemory> prologue)
-    : program_(program),
-      backend_(backend),
+    : backend_(backend),
       store_((require_store(program, backend, store), store)),
       workspace_(require_workspace(program, backend, std::move(workspace))),
       constants_(backend.allocate(program.constants.size(), MemoryUse::device)),

@@ -30,7 +30,6 @@ class ProgramMemory {
   const ProgramFeeds& feeds() const { return feeds_; }
 
  private:
-  const Program& program_;
   Backend& backend_;
   ParameterStore* store_;
   std::shared_ptr<Workspace> workspace_;

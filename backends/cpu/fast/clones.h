@@ -19,9 +19,9 @@
 #define PLEXAURA_NEWEST_CLONE 4
 #endif
 
-// Names of the generations. clang 16 cannot choose a version by generation. It can by one set of instructions: avx512bw
-// implies FMA, but avx2 does not.
-#ifdef __clang__
+// Names of the generations. clang 19 and 22 can choose a version by generation. clang 16 can by one set of
+// instructions: avx512bw implies FMA, but avx2 does not.
+#if defined(__clang__) && __clang_major__ < 19
 #define PLEXAURA_CLONE_4 "avx512bw"
 #define PLEXAURA_CLONE_3 "avx2"
 #define PLEXAURA_CLONE_TARGET(name) name
@@ -42,7 +42,7 @@
 #endif
 
 // Stands before the declaration of such a function in a header. clang 16 gives a function with clones another symbol,
-// so callers have to know that it has them. With g++ the symbol is the same.
+// so callers have to know that it has them. With g++ and later versions of clang the symbol is the same.
 #ifdef __clang__
 #define PLEXAURA_CLONED PLEXAURA_CLONES
 #else
