@@ -309,12 +309,13 @@ void decide_on_hosts(Communicator& exchange, const CommandLine& line, bool has_s
   if (!has_spares) setup.choices.push_back(decide_exchange(exchange, parameters, setup.options));
 }
 
-// Returns the step by which `training.precision: auto` is decided. `trainers` is the number of ranks that train.
-StepToTime step_to_time(const Setup& setup, int trainers) {
+// Returns the step by which `training.precision: auto` is decided. The batch is divided among `ranks`. Ranks that serve are
+// among them, because only the strategy, which is made later, knows them.
+StepToTime step_to_time(const Setup& setup, int ranks) {
   const TrainerOptions& options = setup.options.trainer;
   const std::int64_t batch =
       setup.data.stream ? options.batch_size : std::min(options.batch_size, setup.data.train->size());
-  const BatchPlan plan{batch, batch, trainers, options.micro_batches};
+  const BatchPlan plan{batch, batch, ranks, options.micro_batches};
   return {*setup.model, parameters_of(setup), setup.data.train->fields(), plan.micro_batch_sizes(0).back()};
 }
 
@@ -339,9 +340,11 @@ int with_limit_of_memory(const Setup& setup, const Phase& phase) {
 
 int train_or_serve(const CommandLine& line, Communicator& ranks, Setup setup, int spares) {
   together(ranks, "reading the configuration", [&] { check_survival(ranks, setup); });
-  if (setup.options.finds_precision)
-    setup.choices.push_back(
-        decide_precision(line, ranks, step_to_time(setup, ranks.size() - spares), setup.options));
+  if (setup.options.finds_precision) {
+    StepToTime step =
+        together(ranks, "making the parameters", [&] { return step_to_time(setup, ranks.size() - spares); });
+    setup.choices.push_back(decide_precision(line, ranks, std::move(step), setup.options));
+  }
   // Gradients have a communicator of their own, apart from that of collective ops in a graph. So the order of calls on
   // one communicator does not depend on the calls on the other.
   const bool is_spare = ranks.rank() >= ranks.size() - spares;

@@ -160,7 +160,7 @@ std::string text_of(const GradientEntry& entry) {
 // Returns the number of first or second derivatives that were compared, and how well they agree.
 std::string text_of_errors(std::string_view order, std::int64_t compared, double worst) {
   if (compared == 0) return fmt::format("no {} derivatives compared", order);
-  if (worst == 0) return fmt::format("{} {} derivatives agree up to rounding", compared, order);
+  if (worst == 0) return fmt::format("{} {} derivatives compared, no error beyond rounding", compared, order);
   return fmt::format("{} {} derivatives compared, worst relative error {:.1e}", compared, order, worst);
 }
 

@@ -1,8 +1,10 @@
 #include "app/choices/automatic_precision.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <limits>
 #include <vector>
 
 #include "app/choices/kernel_choice.h"
@@ -27,17 +29,18 @@ ArenaTypes types_of(const std::string& precision) {
   return precision == "bfloat16" ? ArenaTypes::mixed(DType::bfloat16) : ArenaTypes::all(DType::float32);
 }
 
-// The training programs of one rank, with a micro-batch of zeros. The times of kernels do not depend on the values.
+// The training programs of one rank, with a micro-batch of zeros. Few kernels take another time with other values: the
+// gradient of an embedding, for example, adds all samples to one row.
 class TimedStep {
  public:
-  TimedStep(const StepToTime& of, Backend& backend, const ArenaTypes& types, const OptimizerSpec& optimizer,
+  TimedStep(const StepToTime& of, Backend& backend, const ArenaTypes& types, const TrainerOptions& options,
             Tuner* tuner)
       : store_(of.parameters, 1), samples_(of.samples) {
     store_.set_types(types);
     const BatchPlan plan{samples_, samples_, 1, 1};
-    programs_ = std::make_unique<TrainingPrograms>(builder_of(of.model), of.fields, store_, backend, alone_,
-                                                   StrategyInUse(nullptr), plan, plan,
-                                                   ProgramOptions{.optimizer = optimizer, .tuner = tuner});
+    programs_ = std::make_unique<TrainingPrograms>(
+        builder_of(of.model), of.fields, store_, backend, alone_, StrategyInUse(nullptr), plan, plan,
+        ProgramOptions{.optimizer = options.optimizer, .tuner = tuner, .memory = options.memory});
     batch_ = make_fields(of.fields, samples_, programs_->feed_memory().get());
     for (Tensor& field : batch_) std::memset(field.data(), 0, field.bytes());
   }
@@ -110,10 +113,15 @@ class AutomaticPrecision final : public RankChoice<std::string> {
     return choices;
   }
 
+  // Returns infinity if a step needs more than training.memory.
   double seconds_in(const std::string& precision, Backend& backend, Tuner* tuner) {
-    TimedStep step(step_, backend, types_of(precision), options_.trainer.optimizer, tuner);
-    if (tuner != nullptr) keep_kernel_choice(*tuner);
-    return step.median_seconds();
+    try {
+      TimedStep step(step_, backend, types_of(precision), options_.trainer, tuner);
+      if (tuner != nullptr) keep_kernel_choice(*tuner);
+      return step.median_seconds();
+    } catch (const StepMemoryError&) {
+      return std::numeric_limits<double>::infinity();
+    }
   }
 
   void take(const std::string& precision) override { options_.types = types_of(precision); }
@@ -126,10 +134,15 @@ class AutomaticPrecision final : public RankChoice<std::string> {
     std::vector<JsonField> fields = chosen;
     fields.push_back({"float32_seconds", times_.float32});
     fields.push_back({"bfloat16_seconds", times_.bfloat16});
-    return {fmt::format(
-                "training.precision is auto and takes {}; {} samples take {} in float32 and {} in bfloat16",
-                taken, step_.samples, seconds_text(times_.float32), seconds_text(times_.bfloat16)),
-            fields};
+    return {
+        fmt::format("training.precision is auto and takes {}; {} samples {}", taken, step_.samples, reason()),
+        fields};
+  }
+
+  std::string reason() const {
+    if (std::isinf(times_.float32)) return "need more than training.memory in float32";
+    return fmt::format("take {} in float32 and {} in bfloat16", seconds_text(times_.float32),
+                       seconds_text(times_.bfloat16));
   }
 
   const CommandLine& line_;
@@ -153,6 +166,13 @@ ChoiceReport decide_precision(const CommandLine& line, Communicator& ranks, Step
   const bool looks = line.resume && ranks.rank() == 0;
   const std::string mine = looks ? precision_of_newest(options.trainer.output) : "";
   std::string stored = ranks.gather_all(mine, "the precision of the checkpoint").front();
+  together(ranks, "the precision of the checkpoint", [&] {
+    if (!stored.empty() && stored != "float32" && stored != "bfloat16")
+      throw UserError(fmt::format(
+          "the checkpoint in {} was trained in {}, which training.precision: auto does not choose; "
+          "set training.precision to {}",
+          options.trainer.output.string(), stored, stored));
+  });
   return AutomaticPrecision(line, ranks, std::move(step), std::move(stored), options).make();
 }
 

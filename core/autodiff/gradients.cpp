@@ -187,7 +187,8 @@ std::vector<NodeId> nodes_on_paths(const Node& from, const Node& loss) {
 UserError not_differentiable(const Node& loss, const Node& node, NodeId barrier) {
   const Graph& graph = loss.graph();
   // The gradients of relu and of other piecewise linear ops compare, and have no other path to their input.
-  const bool compares = graph.record(barrier).types[0].dtype == DType::boolean;
+  const NodeRecord& record = graph.record(barrier);
+  const bool compares = record.types[0].dtype == DType::boolean && record.origin.is_gradient;
   return UserError(
       fmt::format("gradients({}): no gradient passes {} on the way to {}; leave that out, or use an "
                   "op that has a gradient{}",

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/op.h"
+#include "core/loops/loops.h"
 #include "core/loops/types.h"
 #include "core/ops/binary.h"
 
@@ -19,7 +20,7 @@ namespace plexaura {
 //   };
 //   Node softsign(Operand x) { return apply(std::make_shared<Softsign>(), {x}); }
 //
-// value() is computed in double and rounded to the dtype of x. A template `auto value(auto x) const` is computed in
+// A gradient of 0 stays 0 where the slope is infinite. Threads divide the elements. value() is computed in double and rounded to the dtype of x. A template `auto value(auto x) const` is computed in
 // the dtype of x, and 16-bit floats in float.
 template <class Own, class Options = void>
 class UnaryOpOf : public OpOf<Own, Options> {
@@ -33,21 +34,26 @@ class UnaryOpOf : public OpOf<Own, Options> {
   }
 
   std::vector<Node> vjp(const VjpRequest& request) const override {
-    return {request.grad_outputs[0] * own().slope(request.inputs[0])};
+    return {mul_no_nan(request.grad_outputs[0], own().slope(request.inputs[0]))};
   }
 
   void compute(const HostCall& call) const {
     portable::dispatch_floating(call.inputs[0].dtype(), [&]<class T>(std::type_identity<T>) {
       const T* const x = call.inputs[0].as<T>();
       T* const y = call.outputs[0].as<T>();
-      for (std::int64_t i = 0; y != nullptr && i < call.inputs[0].elements(); ++i)
-        y[i] = T(own().value(static_cast<portable::Compute<T>>(x[i])));
+      if (y == nullptr) return;
+      portable::parallel_pieces(call.inputs[0].elements(), cost, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+          y[i] = T(own().value(static_cast<portable::Compute<T>>(x[i])));
+      });
     });
   }
 
   OpTraits traits() const override { return {.elementwise = true}; }
 
  private:
+  static constexpr std::int64_t cost = 8;  // of one element, in elementary operations
+
   const Own& own() const { return static_cast<const Own&>(*this); }
 };
 

@@ -72,12 +72,13 @@ TEST_CASE("products of any size are those of the definition") {
 }
 
 TEST_CASE("tiles are as wide as leaves enough of them for many threads") {
-  CHECK(columns_of_tile(1, 31) == columns_together);
-  CHECK(columns_of_tile(32, 255) == 128);
-  CHECK(columns_of_tile(32, 256) == tile_columns);
-  CHECK(columns_of_tile(8, 1024) == tile_columns);
-  CHECK(columns_of_tile(8, 512) == 128);
-  CHECK(columns_of_tile(1, 1024) == columns_together);
+  CHECK(columns_of_tile(1, 31, 4) == columns_together);
+  CHECK(columns_of_tile(32, 255, 4) == 128);
+  CHECK(columns_of_tile(32, 256, 4) == tile_columns);
+  CHECK(columns_of_tile(8, 1024, 4) == tile_columns);
+  CHECK(columns_of_tile(8, 512, 4) == 128);
+  CHECK(columns_of_tile(8, 512, 64) == columns_together);
+  CHECK(columns_of_tile(1, 1024, 4) == columns_together);
 }
 
 }  // namespace plexaura::portable

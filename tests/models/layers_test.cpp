@@ -221,6 +221,25 @@ TEST_CASE("a frozen batch norm uses its running statistics in training and leave
         }).find("give one of both") != std::string::npos);
 }
 
+TEST_CASE("a batch norm that is called while a graph evaluates leaves its statistics as they are") {
+  layers::BatchNorm2d norm(1);
+  ParameterStore store = make_store(norm, real);
+  store.write("running_mean", values({1}, {2}));
+  store.write("running_var", values({1}, {4}));
+  Graph graph(Mode::train);
+  const Node x = graph.input("x", {real, {1, 1, 1, 2}});
+  const auto evaluated = [&] {
+    const Graph::Evaluating scope(graph);
+    return norm(x);
+  };
+  check_close(run_graph(graph, store, {evaluated()}, {{"x", values({1, 1, 1, 2}, {2, 4})}})[0],
+              {0, 2 / std::sqrt(4 + 1e-5)});
+  check_close(store.read("running_mean"), {2});
+  const Node trained = norm(x);  // the graph trains again
+  run_graph(graph, store, {trained}, {{"x", values({1, 1, 1, 2}, {2, 4})}});
+  check_close(store.read("running_mean"), {2.1});
+}
+
 TEST_CASE("batch norm takes rows, sequences, images and volumes") {
   layers::BatchNorm3d norm(2);
   ParameterStore store = make_store(norm, real);

@@ -255,15 +255,32 @@ TEST_CASE("few results of many elements each") {
 
 // From 513 rows on the kernels for CUDA divide no row, because they have 512 counters of the parts of rows.
 TEST_CASE("many results of many elements each") {
-  Tensor ones(TensorType{DType::float32, {513, 8192}});
-  std::ranges::fill(ones.as<float>(), 1.0F);
+  constexpr std::int64_t rows = 513;
+  constexpr std::int64_t count = 8200;
+  Tensor values(TensorType{DType::float32, {rows, count}});
+  std::vector<double> sums;
+  std::vector<double> places;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    double of_row = 0;
+    places.push_back(static_cast<double>(row * 13 % count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = i == row * 13 % count ? 1000 : static_cast<float>((i * 7 + row) % 31);
+      values.as<float>()[static_cast<std::size_t>(row * count + i)] = value;
+      of_row += value;
+    }
+    sums.push_back(of_row);
+  }
   Graph graph;
-  const Node of_rows = sum(graph.input("x", ones.type()), {.axes = {1}});
-  CHECK(Runner(graph, {of_rows}, test_backend())({ones})[0].to_doubles() == std::vector<double>(513, 8192));
+  const Node x = graph.input("x", values.type());
+  const auto results =
+      Runner(graph, {sum(x, {.axes = {1}}), argmax(x, 1), max(x, {.axes = {1}})}, test_backend())({values});
+  CHECK(results[0].to_doubles() == sums);
+  CHECK(results[1].to_doubles() == places);
+  CHECK(results[2].to_doubles() == std::vector<double>(rows, 1000));
 }
 
 TEST_CASE("the mean of more elements than a 16-bit float counts has a gradient") {
-  for (const auto& [dtype, count] : {std::pair{DType::float16, 70000}, {DType::bfloat16, 1000}}) {
+  for (const auto& [dtype, count] : {std::pair{DType::float16, 70000}, {DType::bfloat16, 1005}}) {
     Graph graph;
     const Node x = graph.input("x", {dtype, {2, count}});
     const Node of_all = mean(slice(x, {.axis = 0, .start = 0, .stop = 1}));

@@ -228,6 +228,16 @@ class Precision(ProgramTest):
             self.run_ranks(1, "convnet", *self.cnn(f"training.precision={taken}", "output.dir=whole"), "--replace")
             self.assertEqual(self.weight_bytes(taken), self.weight_bytes("whole"))
 
+    def test_a_limit_of_memory_that_nothing_meets(self):
+        """Where no precision fits, the error is that of the run."""
+        refused = self.run_one("convnet", *self.cnn(self.AUTO, "output.dir=", "training.memory=1"), status=2)
+        self.assertRegex(refused.err, r"training.memory.* is '?1'?")
+
+    def test_a_checkpoint_in_float64(self):
+        self.run_ranks(1, "convnet", *self.cnn("training.precision=float64", "output.dir=wide"), "--steps", 2)
+        refused = self.run_one("convnet", *self.cnn(self.AUTO, "output.dir=wide"), "--resume", status=2)
+        self.assertIn("was trained in float64, which training.precision: auto does not choose; set training.precision to float64", refused.err)
+
     def test_what_measures_nothing(self):
         self.assertIn("training.precision is auto; --dry-run measures nothing and shows float32\n",
                       self.run_ranks(1, "convnet", *self.cnn(self.AUTO), "--dry-run").out)

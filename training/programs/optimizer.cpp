@@ -202,6 +202,11 @@ void Optimizer::set_learning_rate(double rate) {
     throw UserError(
         "Optimizer::set_learning_rate: the schedule has a Plateau, which changes the learning rate; call "
         "observe(), or set OptimizerOptions::learning_rate to a number");
+  for (const std::string& other : ranks().gather_all(fmt::format("{}", rate), "the learning rate"))
+    if (other != fmt::format("{}", rate))
+      throw UserError(fmt::format(
+          "Optimizer::set_learning_rate({}): another rank sets {}; set the same rate on all ranks", rate,
+          other));
   rate_ = rate;
 }
 
@@ -253,6 +258,7 @@ void Optimizer::save(const std::filesystem::path& directory, int keep) const {
 
 bool Optimizer::resume(const std::filesystem::path& directory) {
   const InUse use = use_of(store_, "Optimizer::resume");
+  rate_.reset();
   *pending_ = {};
   const auto state = together(ranks(), "resuming", [&] {
     const auto loaded =

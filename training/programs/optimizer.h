@@ -123,9 +123,9 @@ class Optimizer {
   void observe(double metric);
   // Returns the learning rate of the next step.
   double learning_rate() const;
-  // Replaces the schedule: the following steps have this learning rate, until the next call. A checkpoint does not keep it,
-  // so call this again after resume(). Throws UserError for a rate that is negative or not finite, and if the schedule has a
-  // Plateau, which changes the rate itself.
+  // Replaces the schedule: the following steps have this learning rate, until the next call or resume(). A checkpoint does
+  // not keep it. On several ranks all call this with the same rate; if the rates differ, it throws on all. Throws UserError
+  // for a rate that is negative or not finite, and if the schedule has a Plateau, which changes the rate itself.
   void set_learning_rate(double rate);
 
   // Writes a checkpoint with save_checkpoint(), and throws its errors. Only one process may write into a folder. The

@@ -100,9 +100,10 @@ class Extension {
     if (!norm_.of.centres || !is_op(graph_, x.node, "sub")) return;
     const Value whole = input_of(graph_, x, 0);
     const Value mean = input_of(graph_, x, 1);
+    const Value inverse = region_.inputs[norm_.x_input() + 1];
     if (graph_.type(whole) != graph_.type(x) || !is_op(graph_, mean.node, "mean") ||
-        input_of(graph_, mean, 0) != whole)
-      return;
+        input_of(graph_, mean, 0) != whole || graph_.type(mean) != graph_.type(inverse))
+      return;  // a mean over other axes has another shape than one number for each row
     x = whole;
     region_.inputs.insert(region_.inputs.begin() + static_cast<std::ptrdiff_t>(norm_.inputs_read()), mean);
     norm_.recentres = true;

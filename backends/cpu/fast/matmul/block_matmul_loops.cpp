@@ -9,8 +9,9 @@ namespace plexaura::fast {
 
 namespace {
 
-constexpr std::int64_t depth = 256;   // terms that are added up while the rows of y stay in registers
+constexpr std::int64_t depth = block_depth;
 constexpr std::int64_t together = 6;  // rows that multiply_panel() computes at a time
+static_assert(most_block_rows % together == 0);
 
 // A panel has as many columns as fit into 64 bytes.
 template <class T>
@@ -60,11 +61,6 @@ PLEXAURA_INLINE void pack_rows(const BlockProduct& product, const T* a, std::int
   }
 }
 
-// Packing pays if many panels read the rows, and they are not already in a few pages of memory.
-PLEXAURA_INLINE bool packs_rows(const BlockProduct& product, const ResultBlock& block) {
-  return block.columns > most_block_columns / 2 && (product.a_inner_step != 1 || product.inner > depth);
-}
-
 // Multiplies the rows of a block of a, packed or not, by one panel.
 template <class T>
 PLEXAURA_INLINE void multiply_block_rows(PanelProduct<T> product, const T* packed, std::int64_t rows,
@@ -82,11 +78,10 @@ PLEXAURA_INLINE void multiply_block_rows(PanelProduct<T> product, const T* packe
 
 template <class T>
 PLEXAURA_INLINE void multiply(const BlockProduct& product, const ResultBlock& block, const T* a, const T* b,
-                              T* y) {
+                              T* y, T* rows) {
   constexpr std::int64_t lanes = lanes_of<T>;
   alignas(64) T panels[depth * most_panels * lanes];
-  alignas(64) static thread_local T rows[most_block_rows * depth];
-  const bool is_packed = packs_rows(product, block);
+  const bool is_packed = packs_rows(product, block.columns);
   const std::int64_t columns_together = is_packed ? most_panels * lanes : lanes;
   const std::int64_t end = block.column + block.columns;
   for (std::int64_t k = 0; k < product.inner; k += depth) {
@@ -113,13 +108,13 @@ PLEXAURA_INLINE void multiply(const BlockProduct& product, const ResultBlock& bl
 }  // namespace
 
 PLEXAURA_CLONES void multiply_block(const BlockProduct& product, const ResultBlock& block, const float* a,
-                                    const float* b, float* y) {
-  multiply(product, block, a, b, y);
+                                    const float* b, float* y, float* rows) {
+  multiply(product, block, a, b, y, rows);
 }
 
 PLEXAURA_CLONES void multiply_block(const BlockProduct& product, const ResultBlock& block, const double* a,
-                                    const double* b, double* y) {
-  multiply(product, block, a, b, y);
+                                    const double* b, double* y, double* rows) {
+  multiply(product, block, a, b, y, rows);
 }
 
 }  // namespace plexaura::fast

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "backends/cpu/fast/function_kernel.h"
@@ -64,6 +65,9 @@ void multiply_all(const BlockProducts& products, const T* a, const T* b, T* y) {
   parallel_pieces(std::ssize(products.offsets_a) * down * across,
                   nanoseconds_per_multiplication * static_cast<double>(multiplications),
                   [&](std::int64_t begin, std::int64_t end) {
+                    std::unique_ptr<T[]> rows;
+                    if (packs_rows(pair, std::min(pair.columns, most_block_columns)))
+                      rows = std::make_unique_for_overwrite<T[]>(most_block_rows * block_depth);
                     for (std::int64_t index = begin; index < end; ++index) {
                       const std::int64_t matrix = index / (down * across);
                       const std::int64_t row = index / across % down * most_block_rows;
@@ -72,7 +76,8 @@ void multiply_all(const BlockProducts& products, const T* a, const T* b, T* y) {
                                               std::min(most_block_columns, pair.columns - column)};
                       const auto place = static_cast<std::size_t>(matrix);
                       multiply_block(pair, block, a + products.offsets_a[place],
-                                     b + products.offsets_b[place], y + matrix * pair.rows * pair.columns);
+                                     b + products.offsets_b[place], y + matrix * pair.rows * pair.columns,
+                                     rows.get());
                     }
                   });
 }
