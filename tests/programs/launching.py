@@ -393,6 +393,7 @@ class Hang(LaunchTest):
 
     def test_the_machine_sleeps(self):
         def disturb(run):
+            self.wait_for_step(2, 1)
             processes = [run.pid, *(rank.process for rank in self.ranks())]
             for process in processes:
                 os.kill(process, signal.SIGSTOP)

@@ -119,7 +119,7 @@ TEST_CASE(
   CHECK(error("B") == "VM::run: the program has no input 'B'; did you mean 'b'?");
   CHECK(error("A") == "VM::run: the program has no input 'A'; did you mean 'b'?");
   CHECK(error("LEFTY") == "VM::run: the program has no input 'LEFTY'; did you mean 'lefty'?");
-  CHECK(error("other") == "VM::run: the program has no input 'other'; inputs that were not fed: b, lefty");
+  CHECK(error("other") == "VM::run: the program has no input 'other'; inputs that were not fed: lefty, b");
 }
 
 TEST_CASE("a feed whose tensor is gone is refused in words") {

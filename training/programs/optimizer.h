@@ -156,7 +156,6 @@ class Optimizer {
   bool has_ranks() const { return options_.strategy != nullptr; }
   Collective& ranks() const;
   void check_ranks(std::span<const TrainedParts::Part> others) const;
-  void check_same_options() const;
   void place_on_ranks(Backend& backend, TrainedPart part);
   double step_on_ranks(std::span<const Feed> feeds);
   StepMetrics run_on_ranks(std::span<const Feed> feeds, bool updates_weights);

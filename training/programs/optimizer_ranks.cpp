@@ -46,19 +46,17 @@ std::string text_of(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace
-
 // Throws on all ranks if their options differ, by which their weights would become different.
-void Optimizer::check_same_options() const {
+void check_same_options(Collective& ranks, const OptimizerOptions& of, std::uint64_t plan_hash) {
   const std::pair<const char*, std::string> options[] = {
-      {"optimizer or model", fmt::format("{:016x}", shapes_.front().update->plan_hash())},
-      {"learning_rate", text_of(options_.learning_rate)},
-      {"seed", std::to_string(options_.seed)},
-      {"watch", std::to_string(options_.watch)}};
+      {"optimizer or model", fmt::format("{:016x}", plan_hash)},
+      {"learning_rate", text_of(of.learning_rate)},
+      {"seed", std::to_string(of.seed)},
+      {"watch", std::to_string(of.watch)}};
   for (const auto& [name, text] : options) {
     const std::string what = fmt::format("OptimizerOptions::{}", name);
-    const auto all = ranks().gather_all(text, what);
-    together(ranks(), what, [&] {
+    const auto all = ranks.gather_all(text, what);
+    together(ranks, what, [&] {
       for (std::size_t rank = 1; rank < all.size(); ++rank)
         if (all[rank] != all[0])
           throw UserError(
@@ -66,6 +64,8 @@ void Optimizer::check_same_options() const {
     });
   }
 }
+
+}  // namespace
 
 void Optimizer::check_ranks(std::span<const TrainedParts::Part> others) const {
   if (has_ranks() && options_.ranks == nullptr)
@@ -116,7 +116,7 @@ void Optimizer::place_on_ranks(Backend& backend, TrainedPart part) {
   });
   check_same_weights(ranks(), store_);
   together(ranks(), "compiling", [&] { make_step(shapes_.front()); });
-  check_same_options();
+  check_same_options(ranks(), options_, shapes_.front().update->plan_hash());
   std::exception_ptr mistake;
   try {
     strategy_.strategy->begin(shapes_.front().step->border());
