@@ -397,11 +397,11 @@ class Hang(LaunchTest):
             processes = [run.pid, *(rank.process for rank in self.ranks())]
             for process in processes:
                 os.kill(process, signal.SIGSTOP)
-            time.sleep(6)
+            time.sleep(13)
             for process in processes:
                 os.kill(process, signal.SIGCONT)
                 time.sleep(1)
-        self.check_long("run", disturb, deadline=5)
+        self.check_long("run", disturb, deadline=12)  # leaves a busy machine time to wake up all of them
 
 
 if __name__ == "__main__":
