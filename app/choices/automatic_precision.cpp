@@ -140,7 +140,8 @@ class AutomaticPrecision final : public RankChoice<std::string> {
   }
 
   std::string reason() const {
-    if (std::isinf(times_.float32)) return "need more than training.memory in float32";
+    for (const auto& [name, seconds] : {std::pair{"float32", times_.float32}, {"bfloat16", times_.bfloat16}})
+      if (std::isinf(seconds)) return fmt::format("need more than training.memory in {}", name);
     return fmt::format("take {} in float32 and {} in bfloat16", seconds_text(times_.float32),
                        seconds_text(times_.bfloat16));
   }

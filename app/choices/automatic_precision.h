@@ -32,7 +32,7 @@ struct StepToTime {
 
 // Replaces `training.precision: auto` in the options by the precision of the checkpoint from which the run
 // resumes. Without a checkpoint rank 0 times training steps in float32 and in bfloat16, while the others wait, and all
-// take the faster one; bfloat16 if a step in float32 needs more than training.memory. A dry run measures nothing and takes
+// take the faster one; if a step in one of them needs more than training.memory, the other one. A dry run measures nothing and takes
 // float32. Throws UserError on all ranks for a checkpoint in another precision. Collective.
 ChoiceReport decide_precision(const CommandLine& line, Communicator& ranks, StepToTime step,
                               RunOptions& options);

@@ -26,8 +26,8 @@ inline constexpr std::string_view device_algorithm = "device";
 
 struct RunOptions {
   ArenaTypes types = {};  // the dtypes of the arenas, from training.precision
-  bool finds_precision =
-      false;  // true: training.precision is auto, and decide_precision() may replace `types`
+  // True: training.precision is auto, and decide_precision() may replace `types`.
+  bool finds_precision = false;
   StrategyOptions strategy = {};
   CommunicatorOptions communicator = {};          // without `algorithm`, which has its own member
   std::string algorithm = "auto";                 // algorithm by which the strategy sums

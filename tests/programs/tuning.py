@@ -228,10 +228,23 @@ class Precision(ProgramTest):
             self.run_ranks(1, "convnet", *self.cnn(f"training.precision={taken}", "output.dir=whole"), "--replace")
             self.assertEqual(self.weight_bytes(taken), self.weight_bytes("whole"))
 
-    def test_a_limit_of_memory_that_nothing_meets(self):
-        """Where no precision fits, the error is that of the run."""
-        refused = self.run_one("convnet", *self.cnn(self.AUTO, "output.dir=", "training.memory=1"), status=2)
-        self.assertRegex(refused.err, r"training.memory.* is '?1'?")
+    def least_memory(self, precision):
+        """Returns the bytes that a step needs at least, from the error of a run that may have one byte."""
+        refused = self.run_one("convnet", *self.cnn(precision, "output.dir=", "training.memory=1"), status=2)
+        return int(re.search(r"training.memory is 1 bytes, and a step .* needs at least (\d+) bytes", refused.err)[1])
+
+    def test_a_limit_of_memory_that_one_precision_meets(self):
+        """Where none fits, the error is that of the run."""
+        self.assertGreater(self.least_memory(self.AUTO), 1)
+        least = {precision: self.least_memory(f"training.precision={precision}") for precision in ("float32", "bfloat16")}
+        fits = min(least, key=least.get)
+        exceeds = max(least, key=least.get)
+        self.assertNotEqual(fits, exceeds)
+        said = self.run_one("convnet", *self.cnn(self.AUTO, "output.dir=", f"training.memory={least[exceeds] - 1}"), "--log", "log").out
+        self.assertRegex(said, rf"(?m)^training.precision is auto and takes {fits}; 10 samples need more than training.memory in {exceeds}$")
+        event = next(line for line in self.log("log") if line.get("event") == "precision")
+        self.assertIsNone(event[f"{exceeds}_seconds"])
+        self.assertGreater(event[f"{fits}_seconds"], 0)
 
     def test_a_checkpoint_in_float64(self):
         self.run_ranks(1, "convnet", *self.cnn("training.precision=float64", "output.dir=wide"), "--steps", 2)
