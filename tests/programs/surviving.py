@@ -285,6 +285,7 @@ class ApartTest(SurvivalTest):
 
 
 class Apart(ApartTest):
+    @again_if_ended
     def check(self, strategy, deaths, left):
         """`deaths` are pairs (rank, step), in this order. The accuracy must be that of an undisturbed run in
         the folder "whole", up to one flower of 30."""
@@ -293,7 +294,7 @@ class Apart(ApartTest):
         dead = []
         for victim, step in deaths:
             self.wait_for_step(4, step) if not dead else self.wait_for_survivors(dead, step)
-            self.kill(victim)
+            self.kill_before_its_end(victim)
             dead.append(victim)
         self.end_survivors(run, dead)
         went_on = [sentence for sentence, _ in self.who_went_on()]
