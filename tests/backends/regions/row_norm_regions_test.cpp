@@ -15,6 +15,7 @@
 #include "core/ops/unary.h"
 #include "testing/run.h"
 #include "tests/backends/cpu/agreement.h"
+#include "tests/backends/special_values.h"
 #include "tests/support/backend_fixture.h"
 
 // Null in builds without OpenMP, such as that with the thread sanitizer.
@@ -210,17 +211,7 @@ TEST_CASE("NaN and infinities spread as in the portable kernels") {
         };
         const std::vector<Tensor> found = computed_by(*fast);
         const std::vector<Tensor> expected = computed_by(*portable);
-        for (std::size_t output = 0; output < found.size(); ++output)
-          for (std::size_t i = 0; i < expected[output].to_doubles().size(); ++i) {
-            const double own = found[output].to_doubles()[i];
-            const double wanted = expected[output].to_doubles()[i];
-            CAPTURE(output);
-            CAPTURE(i);
-            CHECK(std::isnan(own) == std::isnan(wanted));
-            CHECK(std::isinf(own) == std::isinf(wanted));
-            if (std::isfinite(wanted))
-              CHECK(std::abs(own - wanted) <= bound * std::max(1., std::abs(wanted)));
-          }
+        check_special_values(found, expected, bound);
       }
 }
 
